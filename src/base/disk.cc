@@ -1,0 +1,123 @@
+// base/disk.cc: POSIX files behind base/disk.h.
+#include "base/disk.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace plumb::base {
+namespace {
+
+// Closes on every way out.
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  ~Fd() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+Status FromErrno(std::string_view what, const std::string& path) {
+  const int error = errno;
+  std::string message = "cannot " + std::string(what) + " '" + path + "': " + std::strerror(error);
+  if (error == ENOENT) return NotFound(std::move(message));
+  return Internal(std::move(message));
+}
+
+Status WriteAll(int fd, std::string_view content, const std::string& path) {
+  while (!content.empty()) {
+    const ssize_t written = write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return FromErrno("write", path);
+    content.remove_prefix(static_cast<size_t>(written));
+  }
+  return OkStatus();
+}
+
+// The size of an open regular file.
+Result<uint64_t> RegularSize(int fd, const std::string& path) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return FromErrno("inspect", path);
+  if (!S_ISREG(info.st_mode)) {
+    return Status(Code::kInvalidArgument, "'" + path + "' is not a regular file");
+  }
+  return static_cast<uint64_t>(info.st_size);
+}
+
+}  // namespace
+
+Result<std::string> ReadFile(const std::string& path, uint64_t size_max) {
+  Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return FromErrno("open", path);
+  ASSIGN_OR_RETURN(const uint64_t size, RegularSize(fd.get(), path));
+  if (size > size_max) {
+    return Status(Code::kInvalidArgument, "'" + path + "' has " + std::to_string(size) +
+                                              " bytes; at most " + std::to_string(size_max) +
+                                              " are allowed");
+  }
+  std::string content(size, '\0');
+  uint64_t done = 0;
+  while (done < size) {
+    const ssize_t got = read(fd.get(), content.data() + done, size - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return FromErrno("read", path);
+    if (got == 0) break;
+    done += static_cast<uint64_t>(got);
+  }
+  content.resize(done);
+  return content;
+}
+
+Status WriteFileAtomic(const std::string& path, std::string_view content) {
+  const std::string temporary = path + ".tmp" + std::to_string(getpid());
+  Fd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (fd.get() < 0) return FromErrno("create", temporary);
+  RETURN_IF_ERROR(WriteAll(fd.get(), content, temporary));
+  if (fsync(fd.get()) != 0) return FromErrno("flush", temporary);
+  if (rename(temporary.c_str(), path.c_str()) != 0) return FromErrno("replace", path);
+  return OkStatus();
+}
+
+Result<std::unique_ptr<MappedFile>> MappedFile::Open(const std::string& path) {
+  Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return FromErrno("open", path);
+  ASSIGN_OR_RETURN(const uint64_t size, RegularSize(fd.get(), path));
+  if (size == 0) return Status(Code::kInvalidArgument, "'" + path + "' is empty");
+  void* data = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
+  if (data == MAP_FAILED) return FromErrno("map", path);
+  return std::unique_ptr<MappedFile>(new MappedFile(static_cast<const std::byte*>(data), size));
+}
+
+MappedFile::~MappedFile() { munmap(const_cast<std::byte*>(data_), size_); }
+
+Result<std::unique_ptr<AppendFile>> AppendFile::Open(const std::string& path, uint64_t keep_size) {
+  Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (fd.get() < 0) return FromErrno("open", path);
+  ASSIGN_OR_RETURN(const uint64_t size, RegularSize(fd.get(), path));
+  if (keep_size < size && ftruncate(fd.get(), static_cast<off_t>(keep_size)) != 0) {
+    return FromErrno("cut", path);
+  }
+  return std::unique_ptr<AppendFile>(new AppendFile(fd.release(), path));
+}
+
+AppendFile::~AppendFile() { close(fd_); }
+
+Status AppendFile::Append(std::string_view record) { return WriteAll(fd_, record, path_); }
+
+Status AppendFile::Flush() {
+  return fdatasync(fd_) == 0 ? OkStatus() : FromErrno("flush", path_);
+}
+
+}  // namespace plumb::base

@@ -1,0 +1,45 @@
+// base/thread.cc: thread names and the number of processors a container really grants.
+#include "base/thread.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "base/check.h"
+#include "base/disk.h"
+
+namespace plumb::base {
+
+Thread::Thread(const std::string& name, std::function<void()> body)
+    : thread_([name = name.substr(0, 15), body = std::move(body)] {
+        pthread_setname_np(pthread_self(), name.c_str());
+        body();
+      }) {}
+
+Thread::~Thread() { CHECK(!thread_.joinable()) << "a thread is destroyed that was not joined"; }
+
+Thread& Thread::operator=(Thread&& other) {
+  CHECK(!thread_.joinable()) << "a running thread is overwritten";
+  thread_ = std::move(other.thread_);
+  return *this;
+}
+
+unsigned UsableProcessors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  unsigned count = 1;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) count = static_cast<unsigned>(CPU_COUNT(&set));
+  // cgroup v2: "<quota> <period>" in microseconds, or "max <period>".
+  if (auto content = ReadFile("/sys/fs/cgroup/cpu.max", 256); content.ok()) {
+    char* rest = nullptr;
+    const double quota = std::strtod(content->c_str(), &rest);
+    const double period = std::strtod(rest, nullptr);
+    if (quota > 0 && period > 0) count = std::min(count, static_cast<unsigned>(quota / period + 0.5));
+  }
+  return std::max(1u, count);
+}
+
+}  // namespace plumb::base

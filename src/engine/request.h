@@ -1,0 +1,102 @@
+// engine/request.h
+// What the engine is asked for and what it answers, free of any API dialect: token ids, sampling
+// parameters and events. Whoever builds a Request has checked the ranges given here; Submit checks
+// them again and refuses, since every input is hostile. Read next: engine/generator.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/token_id.h"
+
+namespace plumb::engine {
+
+using base::TokenId;
+
+constexpr uint32_t kSamplesMax = 16;
+constexpr uint32_t kTopLogprobsMax = 20;
+constexpr uint32_t kStopStringsMax = 16;
+constexpr uint32_t kStopStringBytesMax = 1024;
+constexpr uint32_t kStopTokensMax = 64;
+constexpr uint32_t kLogitBiasMax = 1024;
+
+enum class RequestId : uint64_t {};
+
+struct LogitBias {
+  TokenId token;
+  float bias;  // added to the logit; [-100, 100]
+};
+
+// Applied in this order: repetition, presence, frequency penalties; bias; temperature; top_k; top_p;
+// min_p; then Gumbel-max with noise f(seed, sample index, position, token). Candidates are ordered by
+// logit, then by lower id.
+struct SamplingParams {
+  float temperature = 1.0f;         // [0, 2]; 0 = greedy
+  float top_p = 1.0f;               // (0, 1]
+  uint32_t top_k = 0;               // 0 = all
+  float min_p = 0.0f;               // [0, 1]
+  float presence_penalty = 0.0f;    // [-2, 2], on generated tokens
+  float frequency_penalty = 0.0f;   // [-2, 2], on generated tokens
+  float repetition_penalty = 1.0f;  // (0, 2], on prompt and generated tokens
+  std::vector<LogitBias> logit_bias;
+  std::vector<std::string> stop;
+  std::vector<TokenId> stop_tokens;  // besides the model's own end tokens
+  bool ignore_end = false;           // the model's end tokens do not end the answer
+  uint64_t seed = 0;                 // always set: drawn by the server when the caller gave none
+  uint32_t tokens_max = 16;          // >= 1; prompt + tokens_max <= context
+  bool logprobs = false;
+  uint32_t top_logprobs = 0;         // [0, kTopLogprobsMax], only with logprobs
+};
+
+struct Request {
+  RequestId id;                      // unique among the live requests of this generator
+  std::vector<TokenId> prompt;       // not empty
+  SamplingParams sampling;
+  uint32_t samples = 1;              // [1, kSamplesMax]
+  base::Instant deadline = base::kNever;
+};
+
+struct TopLogprob {
+  TokenId token;
+  float logprob;
+};
+
+// Natural logarithms of softmax(logits) before penalties, bias and temperature.
+struct TokenLogprob {
+  TokenId token;
+  float logprob;
+  std::vector<TopLogprob> top;  // by logit, then lower id
+};
+
+enum class FinishReason : uint8_t {
+  kStop,       // an end token, stop token or stop string
+  kLength,     // tokens_max or the context's end
+  kCancelled,  // Cancel, or the generator shut down at once
+  kError,      // status says what
+};
+
+struct Finish {
+  FinishReason reason;
+  base::Status status;               // not ok only with kError (kDeadline, kInternal, ...)
+  std::optional<std::string> stop;   // the stop string that was met
+  uint32_t prompt_tokens = 0;
+  uint32_t completion_tokens = 0;    // of this sample, the end token included
+  uint32_t cached_tokens = 0;        // prompt tokens not computed again
+};
+
+// A piece of one sample's answer. `text` is whole characters, never taken back. A token's text may
+// come in a later event than the token (held back for a stop string or an unfinished character).
+struct TokenEvent {
+  RequestId request;
+  uint32_t sample_index = 0;
+  std::vector<TokenId> tokens;
+  std::string text;
+  std::vector<TokenLogprob> logprobs;  // one for each of `tokens` when asked for
+  std::optional<Finish> finish;        // set exactly once a sample, on its last event
+};
+
+}  // namespace plumb::engine

@@ -1,0 +1,34 @@
+// text/stop_matcher.h
+// Finds the first stop string in a text that arrives in pieces. Holds back only a suffix that is a
+// proper prefix of some stop string, so that no part of a stop leaks and nothing else waits.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plumb::text {
+
+// One per generated sequence; a value type. Thread: one at a time.
+class StopMatcher {
+ public:
+  explicit StopMatcher(std::vector<std::string> stops) : stops_(std::move(stops)) {}
+
+  struct Output {
+    std::string text;                   // released; never contains a stop string
+    std::optional<size_t> stop_index;   // which stop was met; nothing after it is released
+  };
+  // The earliest match in the text wins; at the same place, the earlier entry of `stops`. After a
+  // match, further pushes release nothing.
+  Output Push(std::string_view text);
+  // The end without a stop: what was held back.
+  std::string Finish();
+
+ private:
+  std::vector<std::string> stops_;
+  std::string held_;
+  bool stopped_ = false;
+};
+
+}  // namespace plumb::text

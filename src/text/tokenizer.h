@@ -1,0 +1,79 @@
+// text/tokenizer.h
+// Text to token ids and back, over the crate `tokenizers` (rust/). Built either from the vocabulary
+// that a GGUF file carries or from a tokenizer.json. A model file is untrusted: every id, size and
+// count is checked when the tokenizer is built, so that later calls cannot fail by its content.
+// Read next: text/detokenizer.h (tokens to whole characters, one token at a time).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/token_id.h"
+
+namespace plumb::text {
+
+using base::TokenId;
+
+// How the vocabulary entry is used; values as in GGUF's tokenizer.ggml.token_type.
+enum class TokenKind : uint8_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
+
+// What a GGUF file says of its tokenizer (keys tokenizer.ggml.*), already copied out of it.
+struct VocabularySpec {
+  std::string model;                 // "gpt2" (byte-level BPE), "llama" (SentencePiece), "bert", "t5"
+  std::string pre;                   // pre-tokenizer name ("llama-bpe", "qwen2", ...); may be empty
+  std::vector<std::string> tokens;   // index = id
+  std::vector<float> scores;         // empty or tokens.size()
+  std::vector<TokenKind> kinds;      // empty or tokens.size()
+  std::vector<std::string> merges;   // "left right", by rank
+  std::optional<uint32_t> bos, eos, eot, unk, pad, sep, cls, mask;
+  std::optional<bool> add_bos, add_eos, add_space_prefix, remove_extra_whitespaces;
+  std::string precompiled_charsmap;  // t5 only
+};
+
+// Whether "<|im_start|>" in the text becomes the control token or its characters.
+enum class ControlTokens : uint8_t { kParse, kAsText };
+
+// Immutable after construction. Thread: any.
+class Tokenizer {
+ public:
+  // kInvalidArgument: inconsistent or oversized vocabulary; kUnsupported: model or pre not known
+  // here (the message names it).
+  static base::Result<std::unique_ptr<Tokenizer>> FromVocabulary(const VocabularySpec& spec);
+  static base::Result<std::unique_ptr<Tokenizer>> FromJson(std::string_view tokenizer_json);
+  ~Tokenizer();
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
+
+  // The ids of a whole text. `add_special` also adds what the vocabulary says stands around a text
+  // (a BOS, say). kInvalidArgument: not UTF-8, or longer than kTextBytesMax.
+  base::Result<std::vector<TokenId>> Encode(std::string_view text, ControlTokens control,
+                                      bool add_special) const;
+
+  // The bytes that a token stands for: not always whole characters. Empty for control tokens and for
+  // ids at or above size(). Borrowed for the tokenizer's life.
+  std::string_view TokenBytes(TokenId id) const;
+  // The entry as written in the vocabulary ("<|im_end|>"), for people; empty when out of range.
+  std::string_view TokenName(TokenId id) const;
+  bool IsControl(TokenId id) const;
+
+  uint32_t size() const;
+  std::optional<TokenId> bos() const;
+  std::optional<TokenId> eos() const;
+  // Every token that ends an answer (EOS, EOT, "<|im_end|>" and the like), ascending.
+  std::span<const TokenId> end_tokens() const;
+
+  static constexpr uint64_t kTextBytesMax = 16u << 20;
+
+ private:
+  struct State;
+  explicit Tokenizer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace plumb::text
