@@ -1,7 +1,7 @@
 // base/bounded_queue.h
 // How threads speak: a queue of values with a maximum. Push never blocks (a full queue is the
-// producer's circumstance: it refuses or retries by its own policy); Pop may wait. After Close, pushes
-// are refused and pops drain what is left.
+// producer's circumstance: it refuses or retries by its own policy); Pop may wait. After Close,
+// pushes are refused and pops drain what is left.
 #pragma once
 
 #include <condition_variable>

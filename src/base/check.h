@@ -1,7 +1,7 @@
 // base/check.h
 // CHECK(cond) << "values": a bug stops the process, always, with file, line, condition and values.
-// DCHECK is for inner loops and exists in debug builds only. Circumstances (a caller's input, a full
-// disk) are never CHECKed: they are base/status.h.
+// DCHECK is for inner loops and exists in debug builds only. Circumstances (a caller's input, a
+// full disk) are never CHECKed: they are base/status.h.
 #pragma once
 
 #include <sstream>
@@ -28,10 +28,10 @@ struct CheckVoidify {
 
 }  // namespace plumb::base
 
-#define CHECK(condition)                                  \
-  __builtin_expect(static_cast<bool>(condition), 1)       \
-      ? (void)0                                           \
-      : ::plumb::base::CheckVoidify() &                   \
+#define CHECK(condition)                            \
+  __builtin_expect(static_cast<bool>(condition), 1) \
+      ? (void)0                                     \
+      : ::plumb::base::CheckVoidify() &             \
             ::plumb::base::CheckFailure(__FILE__, __LINE__, #condition).stream()
 
 #ifdef NDEBUG

@@ -47,7 +47,9 @@ class SystemClock final : public Clock {
 class ManualClock final : public Clock {
  public:
   Instant Now() const override { return {now_ns_.load(std::memory_order_relaxed)}; }
-  int64_t UnixSeconds() const override { return now_ns_.load(std::memory_order_relaxed) / 1'000'000'000; }
+  int64_t UnixSeconds() const override {
+    return now_ns_.load(std::memory_order_relaxed) / 1'000'000'000;
+  }
   void Advance(Duration d) { now_ns_.fetch_add(d.ns, std::memory_order_relaxed); }
 
  private:

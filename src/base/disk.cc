@@ -48,7 +48,7 @@ Status WriteAll(int fd, std::string_view content, const std::string& path) {
 
 // The size of an open regular file.
 Result<uint64_t> RegularSize(int fd, const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   if (fstat(fd, &info) != 0) return FromErrno("inspect", path);
   if (!S_ISREG(info.st_mode)) {
     return Status(Code::kInvalidArgument, "'" + path + "' is not a regular file");
@@ -116,8 +116,6 @@ AppendFile::~AppendFile() { close(fd_); }
 
 Status AppendFile::Append(std::string_view record) { return WriteAll(fd_, record, path_); }
 
-Status AppendFile::Flush() {
-  return fdatasync(fd_) == 0 ? OkStatus() : FromErrno("flush", path_);
-}
+Status AppendFile::Flush() { return fdatasync(fd_) == 0 ? OkStatus() : FromErrno("flush", path_); }
 
 }  // namespace plumb::base

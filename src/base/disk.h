@@ -1,7 +1,8 @@
 // base/disk.h
 // Files. Whole reads and atomic writes for small ones, a read-only memory map for weights, an
-// append-only file with flush for journals. The path in an error is the caller's own argument: these
-// functions are for paths that an operator gave, and their errors must not reach an HTTP client.
+// append-only file with flush for journals. The path in an error is the caller's own argument:
+// these functions are for paths that an operator gave, and their errors must not reach an HTTP
+// client.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ namespace plumb::base {
 // The file's bytes. kNotFound; kInvalidArgument: larger than `size_max`; kInternal: not readable.
 Result<std::string> ReadFile(const std::string& path, uint64_t size_max);
 
-// Replaces the file in one step (temporary file, fsync, rename): readers see old or new, never half.
+// Replaces the file in one step (temporary file, fsync, rename): readers see old or new, never
+// half.
 Status WriteFileAtomic(const std::string& path, std::string_view content);
 
 // A read-only map of a whole file; a resource type. The span lives as long as the object.
@@ -40,7 +42,8 @@ class MappedFile {
 // Appends whole records; Flush makes them survive a crash (fdatasync). One thread at a time.
 class AppendFile {
  public:
-  // Creates the file when missing; existing content is kept and cut at `keep_size` if that is smaller.
+  // Creates the file when missing; existing content is kept and cut at `keep_size` if that is
+  // smaller.
   static Result<std::unique_ptr<AppendFile>> Open(const std::string& path,
                                                   uint64_t keep_size = UINT64_MAX);
   ~AppendFile();

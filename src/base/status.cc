@@ -5,19 +5,32 @@ namespace plumb::base {
 
 std::string_view CodeName(Code code) {
   switch (code) {
-    case Code::kOk: return "kOk";
-    case Code::kInvalidArgument: return "kInvalidArgument";
-    case Code::kUnauthenticated: return "kUnauthenticated";
-    case Code::kForbidden: return "kForbidden";
-    case Code::kNotFound: return "kNotFound";
-    case Code::kQuotaExceeded: return "kQuotaExceeded";
-    case Code::kOverloaded: return "kOverloaded";
-    case Code::kCancelled: return "kCancelled";
-    case Code::kDeadline: return "kDeadline";
-    case Code::kUnavailable: return "kUnavailable";
-    case Code::kCorrupt: return "kCorrupt";
-    case Code::kUnsupported: return "kUnsupported";
-    case Code::kInternal: return "kInternal";
+    case Code::kOk:
+      return "kOk";
+    case Code::kInvalidArgument:
+      return "kInvalidArgument";
+    case Code::kUnauthenticated:
+      return "kUnauthenticated";
+    case Code::kForbidden:
+      return "kForbidden";
+    case Code::kNotFound:
+      return "kNotFound";
+    case Code::kQuotaExceeded:
+      return "kQuotaExceeded";
+    case Code::kOverloaded:
+      return "kOverloaded";
+    case Code::kCancelled:
+      return "kCancelled";
+    case Code::kDeadline:
+      return "kDeadline";
+    case Code::kUnavailable:
+      return "kUnavailable";
+    case Code::kCorrupt:
+      return "kCorrupt";
+    case Code::kUnsupported:
+      return "kUnsupported";
+    case Code::kInternal:
+      return "kInternal";
   }
   return "kUnknown";
 }

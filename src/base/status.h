@@ -14,18 +14,18 @@ namespace plumb::base {
 // What it means, the HTTP status it becomes, and who may retry: table in STYLE.md.
 enum class Code : uint8_t {
   kOk,
-  kInvalidArgument,   // 400, the caller's input; field() names it
-  kUnauthenticated,   // 401
-  kForbidden,         // 403
-  kNotFound,          // 404
-  kQuotaExceeded,     // 429, the tenant's limit; retry_after_ms() is set
-  kOverloaded,        // 503, our limit; retry_after_ms() is set
-  kCancelled,         // 499, the client left
-  kDeadline,          // 504
-  kUnavailable,       // 503, a peer or tier is gone
-  kCorrupt,           // 500, checksum or format
-  kUnsupported,       // 501
-  kInternal,          // 500, should not happen, survivable
+  kInvalidArgument,  // 400, the caller's input; field() names it
+  kUnauthenticated,  // 401
+  kForbidden,        // 403
+  kNotFound,         // 404
+  kQuotaExceeded,    // 429, the tenant's limit; retry_after_ms() is set
+  kOverloaded,       // 503, our limit; retry_after_ms() is set
+  kCancelled,        // 499, the client left
+  kDeadline,         // 504
+  kUnavailable,      // 503, a peer or tier is gone
+  kCorrupt,          // 500, checksum or format
+  kUnsupported,      // 501
+  kInternal,         // 500, should not happen, survivable
 };
 
 // "kInvalidArgument" and so on; for logs and tests.
@@ -49,9 +49,18 @@ class [[nodiscard]] Status {
   // When a retry makes sense; 0 = not said.
   uint32_t retry_after_ms() const { return retry_after_ms_; }
 
-  Status&& WithField(std::string field) && { field_ = std::move(field); return std::move(*this); }
-  Status&& WithReason(std::string reason) && { reason_ = std::move(reason); return std::move(*this); }
-  Status&& WithRetryAfterMs(uint32_t ms) && { retry_after_ms_ = ms; return std::move(*this); }
+  Status&& WithField(std::string field) && {
+    field_ = std::move(field);
+    return std::move(*this);
+  }
+  Status&& WithReason(std::string reason) && {
+    reason_ = std::move(reason);
+    return std::move(*this);
+  }
+  Status&& WithRetryAfterMs(uint32_t ms) && {
+    retry_after_ms_ = ms;
+    return std::move(*this);
+  }
 
   // "kNotFound: no model is called x (field model)"; for logs and tests.
   std::string ToString() const;

@@ -37,7 +37,8 @@ unsigned UsableProcessors() {
     char* rest = nullptr;
     const double quota = std::strtod(content->c_str(), &rest);
     const double period = std::strtod(rest, nullptr);
-    if (quota > 0 && period > 0) count = std::min(count, static_cast<unsigned>(quota / period + 0.5));
+    if (quota > 0 && period > 0)
+      count = std::min(count, static_cast<unsigned>(quota / period + 0.5));
   }
   return std::max(1u, count);
 }

@@ -5,7 +5,8 @@
 
 namespace plumb::base {
 
-// An index below the vocabulary size of the model at hand; whoever takes one from outside checks it.
+// An index below the vocabulary size of the model at hand; whoever takes one from outside checks
+// it.
 enum class TokenId : uint32_t {};
 
 constexpr uint32_t Index(TokenId id) { return static_cast<uint32_t>(id); }

@@ -1,6 +1,7 @@
 // engine/generator.h
-// The waist of plumb: everything above (API, CLI) sees a Generator, and the local engine, the cluster
-// router and upstream engines implement it. One contract: every accepted request ends exactly once.
+// The waist of plumb: everything above (API, CLI) sees a Generator, and the local engine, the
+// cluster router and upstream engines implement it. One contract: every accepted request ends
+// exactly once.
 #pragma once
 
 #include "base/status.h"
@@ -8,8 +9,8 @@
 
 namespace plumb::engine {
 
-// Receives the events of a request. Called on the generator's thread: must not block, throw, or call
-// back into the generator (Cancel excepted).
+// Receives the events of a request. Called on the generator's thread: must not block, throw, or
+// call back into the generator (Cancel excepted).
 class EventSink {
  public:
   virtual ~EventSink() = default;

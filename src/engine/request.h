@@ -31,9 +31,9 @@ struct LogitBias {
   float bias;  // added to the logit; [-100, 100]
 };
 
-// Applied in this order: repetition, presence, frequency penalties; bias; temperature; top_k; top_p;
-// min_p; then Gumbel-max with noise f(seed, sample index, position, token). Candidates are ordered by
-// logit, then by lower id.
+// Applied in this order: repetition, presence, frequency penalties; bias; temperature; top_k;
+// top_p; min_p; then Gumbel-max with noise f(seed, sample index, position, token). Candidates are
+// ordered by logit, then by lower id.
 struct SamplingParams {
   float temperature = 1.0f;         // [0, 2]; 0 = greedy
   float top_p = 1.0f;               // (0, 1]
@@ -49,14 +49,14 @@ struct SamplingParams {
   uint64_t seed = 0;                 // always set: drawn by the server when the caller gave none
   uint32_t tokens_max = 16;          // >= 1; prompt + tokens_max <= context
   bool logprobs = false;
-  uint32_t top_logprobs = 0;         // [0, kTopLogprobsMax], only with logprobs
+  uint32_t top_logprobs = 0;  // [0, kTopLogprobsMax], only with logprobs
 };
 
 struct Request {
-  RequestId id;                      // unique among the live requests of this generator
-  std::vector<TokenId> prompt;       // not empty
+  RequestId id;                 // unique among the live requests of this generator
+  std::vector<TokenId> prompt;  // not empty
   SamplingParams sampling;
-  uint32_t samples = 1;              // [1, kSamplesMax]
+  uint32_t samples = 1;  // [1, kSamplesMax]
   base::Instant deadline = base::kNever;
 };
 
@@ -81,11 +81,11 @@ enum class FinishReason : uint8_t {
 
 struct Finish {
   FinishReason reason;
-  base::Status status;               // not ok only with kError (kDeadline, kInternal, ...)
-  std::optional<std::string> stop;   // the stop string that was met
+  base::Status status;              // not ok only with kError (kDeadline, kInternal, ...)
+  std::optional<std::string> stop;  // the stop string that was met
   uint32_t prompt_tokens = 0;
-  uint32_t completion_tokens = 0;    // of this sample, the end token included
-  uint32_t cached_tokens = 0;        // prompt tokens not computed again
+  uint32_t completion_tokens = 0;  // of this sample, the end token included
+  uint32_t cached_tokens = 0;      // prompt tokens not computed again
 };
 
 // A piece of one sample's answer. `text` is whole characters, never taken back. A token's text may

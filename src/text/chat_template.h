@@ -1,6 +1,7 @@
 // text/chat_template.h
-// Messages to one prompt text, by the Jinja template that a model carries, over the crate minijinja.
-// The template is untrusted input: no loader, no file access, a step limit and an output limit.
+// Messages to one prompt text, by the Jinja template that a model carries, over the crate
+// minijinja. The template is untrusted input: no loader, no file access, a step limit and an output
+// limit.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +15,9 @@
 namespace plumb::text {
 
 struct ChatMessage {
-  std::string role;     // "system", "user", "assistant", "tool"
+  std::string role;  // "system", "user", "assistant", "tool"
   std::string content;
-  std::string name;     // empty = none
+  std::string name;  // empty = none
 };
 
 // What the template may refer to besides the messages.
@@ -36,8 +37,8 @@ class ChatTemplate {
   ChatTemplate(const ChatTemplate&) = delete;
   ChatTemplate& operator=(const ChatTemplate&) = delete;
 
-  // kInvalidArgument (field "messages"): the template raised an exception (its own words, cut at 300
-  // characters) or does not take these messages; kInternal: step or output limit hit.
+  // kInvalidArgument (field "messages"): the template raised an exception (its own words, cut at
+  // 300 characters) or does not take these messages; kInternal: step or output limit hit.
   base::Result<std::string> Render(std::span<const ChatMessage> messages,
                                    bool add_generation_prompt) const;
 

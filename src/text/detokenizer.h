@@ -1,7 +1,7 @@
 // text/detokenizer.h
 // Tokens to text, one token at a time, in whole characters only: bytes of an unfinished UTF-8
-// sequence wait for the next token. What has been returned is never taken back, and the concatenation
-// does not depend on how the tokens were chunked.
+// sequence wait for the next token. What has been returned is never taken back, and the
+// concatenation does not depend on how the tokens were chunked.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ class Detokenizer {
  public:
   explicit Detokenizer(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
 
-  // The characters that `token` completes; may be empty. A byte that can no longer become valid UTF-8
-  // comes out as U+FFFD (one per maximal invalid part, as the Unicode standard recommends).
+  // The characters that `token` completes; may be empty. A byte that can no longer become valid
+  // UTF-8 comes out as U+FFFD (one per maximal invalid part, as the Unicode standard recommends).
   std::string Push(TokenId token);
   // The end: what still waited, as U+FFFD.
   std::string Finish();

@@ -16,8 +16,8 @@ class StopMatcher {
   explicit StopMatcher(std::vector<std::string> stops) : stops_(std::move(stops)) {}
 
   struct Output {
-    std::string text;                   // released; never contains a stop string
-    std::optional<size_t> stop_index;   // which stop was met; nothing after it is released
+    std::string text;                  // released; never contains a stop string
+    std::optional<size_t> stop_index;  // which stop was met; nothing after it is released
   };
   // The earliest match in the text wins; at the same place, the earlier entry of `stops`. After a
   // match, further pushes release nothing.

@@ -25,12 +25,12 @@ enum class TokenKind : uint8_t { kNormal = 1, kUnknown, kControl, kUserDefined, 
 
 // What a GGUF file says of its tokenizer (keys tokenizer.ggml.*), already copied out of it.
 struct VocabularySpec {
-  std::string model;                 // "gpt2" (byte-level BPE), "llama" (SentencePiece), "bert", "t5"
-  std::string pre;                   // pre-tokenizer name ("llama-bpe", "qwen2", ...); may be empty
-  std::vector<std::string> tokens;   // index = id
-  std::vector<float> scores;         // empty or tokens.size()
-  std::vector<TokenKind> kinds;      // empty or tokens.size()
-  std::vector<std::string> merges;   // "left right", by rank
+  std::string model;  // "gpt2" (byte-level BPE), "llama" (SentencePiece), "bert", "t5"
+  std::string pre;    // pre-tokenizer name ("llama-bpe", "qwen2", ...); may be empty
+  std::vector<std::string> tokens;  // index = id
+  std::vector<float> scores;        // empty or tokens.size()
+  std::vector<TokenKind> kinds;     // empty or tokens.size()
+  std::vector<std::string> merges;  // "left right", by rank
   std::optional<uint32_t> bos, eos, eot, unk, pad, sep, cls, mask;
   std::optional<bool> add_bos, add_eos, add_space_prefix, remove_extra_whitespaces;
   std::string precompiled_charsmap;  // t5 only
@@ -53,10 +53,10 @@ class Tokenizer {
   // The ids of a whole text. `add_special` also adds what the vocabulary says stands around a text
   // (a BOS, say). kInvalidArgument: not UTF-8, or longer than kTextBytesMax.
   base::Result<std::vector<TokenId>> Encode(std::string_view text, ControlTokens control,
-                                      bool add_special) const;
+                                            bool add_special) const;
 
-  // The bytes that a token stands for: not always whole characters. Empty for control tokens and for
-  // ids at or above size(). Borrowed for the tokenizer's life.
+  // The bytes that a token stands for: not always whole characters. Empty for control tokens and
+  // for ids at or above size(). Borrowed for the tokenizer's life.
   std::string_view TokenBytes(TokenId id) const;
   // The entry as written in the vocabulary ("<|im_end|>"), for people; empty when out of range.
   std::string_view TokenName(TokenId id) const;

@@ -1,0 +1,66 @@
+// base/disk_test.cc: files in a scratch folder, and each error that disk.h names.
+#include "base/disk.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+namespace plumb::base {
+namespace {
+
+class Disk : public testing::Test {
+ protected:
+  Disk() : folder_(testing::TempDir() + "plumb_disk_" + std::to_string(getpid())) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~Disk() override { std::filesystem::remove_all(folder_); }
+  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+
+ private:
+  std::string folder_;
+};
+
+TEST_F(Disk, WritesAndReadsWholeFiles) {
+  ASSERT_TRUE(WriteFileAtomic(Path("a"), "one").ok());
+  ASSERT_TRUE(WriteFileAtomic(Path("a"), "two").ok());
+  EXPECT_EQ(*ReadFile(Path("a"), 3), "two");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(Path("")), {}), 1)
+      << "no temporary file is left";
+}
+
+TEST_F(Disk, NamesWhyAFileCannotBeRead) {
+  EXPECT_EQ(ReadFile(Path("none"), 10).status().code(), Code::kNotFound);
+  EXPECT_EQ(ReadFile(Path(""), 10).status().code(), Code::kInvalidArgument);
+  ASSERT_TRUE(WriteFileAtomic(Path("big"), "12345").ok());
+  EXPECT_EQ(ReadFile(Path("big"), 4).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(WriteFileAtomic(Path("no/such/folder"), "x").code(), Code::kNotFound);
+}
+
+TEST_F(Disk, MapsAFileAndRefusesAnEmptyOne) {
+  ASSERT_TRUE(WriteFileAtomic(Path("m"), "mapped").ok());
+  auto map = MappedFile::Open(Path("m"));
+  ASSERT_TRUE(map.ok());
+  EXPECT_EQ(static_cast<char>((*map)->bytes()[5]), 'd');
+  ASSERT_TRUE(WriteFileAtomic(Path("empty"), "").ok());
+  EXPECT_EQ(MappedFile::Open(Path("empty")).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(MappedFile::Open(Path("none")).status().code(), Code::kNotFound);
+  EXPECT_EQ(MappedFile::Open(Path("")).status().code(), Code::kInvalidArgument);
+}
+
+TEST_F(Disk, AppendsToWhatIsKept) {
+  ASSERT_TRUE(WriteFileAtomic(Path("j"), "whole\ntorn").ok());
+  auto file = AppendFile::Open(Path("j"), 6);
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE((*file)->Append("next\n").ok());
+  ASSERT_TRUE((*file)->Flush().ok());
+  EXPECT_EQ(*ReadFile(Path("j"), 100), "whole\nnext\n");
+}
+
+TEST(DiskFull, ReportsAFailedWrite) {
+  auto full = AppendFile::Open("/dev/full");
+  EXPECT_EQ(full.status().code(), Code::kInvalidArgument) << "a device is not a regular file";
+}
+
+}  // namespace
+}  // namespace plumb::base
