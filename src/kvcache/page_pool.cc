@@ -1,0 +1,96 @@
+// kvcache/page_pool.cc: mmap once, then a stack of free pages and a reference count for each.
+#include "kvcache/page_pool.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include "base/bytes.h"
+
+namespace plumb::kvcache {
+namespace {
+
+constexpr uint64_t kHugePageBytes = 2u << 20;
+
+uint64_t RoundUp(uint64_t size, uint64_t unit) { return (size + unit - 1) / unit * unit; }
+
+}  // namespace
+
+base::Result<std::unique_ptr<PagePool>> PagePool::Create(const PageLayout& layout,
+                                                         uint64_t budget_bytes) {
+  CHECK(layout.page_tokens > 0 && layout.page_bytes > 0) << "a page layout without size";
+  if (layout.checkpoint_bytes != 0) {
+    return base::Unsupported("pages with checkpoints are not built here");
+  }
+  const uint64_t stride = RoundUp(layout.page_bytes, kAlignment);
+  const uint64_t pages = budget_bytes / stride;
+  if (pages == 0 || pages > kPagesMax) {
+    return base::InvalidArgument(
+        "kv_budget_bytes",
+        fmt::format("a KV budget of {} bytes holds {} pages of {} bytes; between 1 and {} are "
+                    "needed, so set it accordingly",
+                    budget_bytes, pages, stride, kPagesMax));
+  }
+  const uint64_t memory_bytes = RoundUp(pages * stride, kHugePageBytes);
+  void* memory = mmap(nullptr, memory_bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    return base::InvalidArgument(
+        "kv_budget_bytes",
+        fmt::format("the system refuses {} bytes for keys and values; lower the KV budget",
+                    memory_bytes));
+  }
+  // Advice only: without huge pages everything still works, a little slower.
+  (void)madvise(memory, memory_bytes, MADV_HUGEPAGE);
+  return std::unique_ptr<PagePool>(new PagePool(layout, static_cast<uint32_t>(pages),
+                                                static_cast<std::byte*>(memory), memory_bytes));
+}
+
+PagePool::PagePool(const PageLayout& layout, uint32_t total, std::byte* memory,
+                   uint64_t memory_bytes)
+    : layout_(layout),
+      stride_bytes_(RoundUp(layout.page_bytes, kAlignment)),
+      total_(total),
+      memory_(memory),
+      memory_bytes_(memory_bytes),
+      references_(total, 0) {
+  free_.reserve(total);
+  for (uint32_t page = total; page > 0; --page) free_.push_back(PageId{page - 1});
+}
+
+PagePool::~PagePool() {
+  CHECK(free() == total_) << total_ - free() << " pages are still referred to";
+  CHECK(munmap(memory_, memory_bytes_) == 0);
+}
+
+std::optional<PageId> PagePool::Allocate() {
+  if (free_.empty()) return std::nullopt;
+  const PageId id = free_.back();
+  free_.pop_back();
+  CHECK(references_[Index(id)] == 0) << "page " << Index(id) << " is on the free list and in use";
+  references_[Index(id)] = 1;
+  return id;
+}
+
+void PagePool::Retain(PageId id) {
+  CHECK(references(id) > 0) << "page " << Index(id) << " is free";
+  CHECK(references_[Index(id)] < UINT32_MAX);
+  ++references_[Index(id)];
+}
+
+void PagePool::Release(PageId id) {
+  CHECK(references(id) > 0) << "page " << Index(id) << " is freed twice";
+  if (--references_[Index(id)] == 0) free_.push_back(id);
+  CHECK(free() <= total_);
+}
+
+uint32_t PagePool::references(PageId id) const {
+  CHECK(Index(id) < total_) << "page " << Index(id) << " of " << total_;
+  return references_[Index(id)];
+}
+
+std::span<std::byte> PagePool::Data(PageId id) {
+  CHECK(references(id) > 0) << "page " << Index(id) << " is free";
+  return {memory_ + Index(id) * stride_bytes_, layout_.page_bytes};
+}
+
+}  // namespace plumb::kvcache
