@@ -1,0 +1,83 @@
+// tensor/kernel_table.h
+// The functions that differ by CPU target. Every table computes the same bits (docs/numerics.md);
+// tensor/ref is the judge. Callers use ops.h and attention.h, which check arguments and split work.
+// All functions: no allocation, no threads, arguments already checked, pointers need no alignment.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/result.h"
+#include "tensor/activations.h"
+#include "tensor/packed_matrix.h"
+#include "tensor/rotary.h"
+
+namespace plumb::tensor {
+
+// Some panels times some rows: out[row][output] = product (+ bias[output]) (+ out[row][output]).
+struct ProductTask {
+  const PackedMatrix* matrix;
+  uint32_t panel_begin, panel_end;
+  uint32_t rows;                // of all the activations
+  uint32_t row_begin, row_end;  // row_begin is a multiple of kTileRows; row_end too, or == rows
+  const float* x;               // [rows, inputs]; read for float types
+  const int8_t* quants;         // Activations' layout; read for quantised types
+  const ActivationGroup* groups;
+  float* out;         // [rows, outputs]
+  const float* bias;  // [outputs] or null
+  bool add;           // add to what `out` holds
+};
+
+// A quantised row: group g goes to quants + g * 32 * tile_rows and groups + g * tile_rows.
+struct QuantizeTask {
+  const float* x;
+  uint32_t inputs;  // a multiple of kGroupInputs
+  uint32_t tile_rows;
+  int8_t* quants;
+  ActivationGroup* groups;
+};
+
+constexpr uint32_t kQueriesMax = 8;
+
+// Up to kQueriesMax query rows against the keys and values of one KV head, all pages.
+struct AttentionTask {
+  const std::byte* const* pages;  // page i: positions [128 i, 128 i + 128)
+  uint64_t keys_offset;           // in a page
+  uint64_t values_offset;
+  uint32_t head_dim;  // a multiple of 16
+  float scale;        // of scores
+  uint32_t queries;   // 1 ... kQueriesMax
+  const float* query[kQueriesMax];
+  float* out[kQueriesMax];
+  uint32_t key_begin[kQueriesMax];  // valid positions [begin, end), not empty
+  uint32_t key_end[kQueriesMax];
+};
+
+// One token's key and value of one KV head into slot `slot` of its page.
+struct StoreTask {
+  const float* key;
+  const float* value;
+  uint32_t head_dim;
+  uint32_t slot;    // < kPageTokens
+  std::byte* keys;  // the head's planes in the page
+  std::byte* values;
+};
+
+struct KernelTable {
+  std::string_view name;  // "scalar", "avx2", "avx512"
+  void (*product)(const ProductTask&);
+  void (*quantize)(const QuantizeTask&);
+  void (*attention)(const AttentionTask&);
+  void (*store)(const StoreTask&);
+  void (*rms_norm)(const float* x, const float* weight, float epsilon, uint32_t n, float* out);
+  // out[i] = silu(gate[i]) * up[i]; out may be gate or up.
+  void (*swiglu)(const float* gate, const float* up, uint32_t n, float* out);
+  void (*add)(const float* a, const float* b, uint32_t n, float* out);
+  // In place, `heads` heads of head_dim values, the first `dims` of each rotated.
+  void (*rotate)(float* x, uint32_t heads, uint32_t head_dim, uint32_t dims, RotaryPairing pairing,
+                 const float* cosines, const float* sines);
+  float (*log_sum_exp)(const float* x, uint64_t n);  // n >= 1
+};
+
+}  // namespace plumb::tensor

@@ -1,0 +1,77 @@
+// tensor/packed_matrix.h
+// A weight matrix, repacked once at load into the form in which kernels stream it: panels of 16
+// outputs, lane = output, so that no kernel sums across lanes and each output is reduced in the
+// order of its inputs. Layout of a panel: below. What a product computes: docs/numerics.md.
+//
+// Float types: [inputs][16 lanes] of the stored type.
+// Quantised types, for each group of 32 inputs, in order:
+//   quants   eight quads of 4 consecutive inputs. A quad is 64 bytes: byte 4 * lane + i is input i
+//   of
+//            the quad, an unsigned value q. Q4_*: two quads share 64 bytes, the first in the low
+//            nibbles. Others: one byte each (Q8_0 is stored as q + 128).
+//   scales   [16 lanes] (Q6_K: [2 halves][16 lanes]), f16 where the format's scale is f16, else f32
+//   offsets  [16 lanes], same type, for Q4_1, Q5_1, Q4_K, Q5_K
+// Outputs beyond the last are zero.
+// TODO(perf): K formats keep 6-bit scales in the file; f32 here costs 8-20 % more bytes to stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/result.h"
+#include "tensor/aligned_buffer.h"
+#include "tensor/dtype.h"
+#include "tensor/thread_pool.h"
+
+namespace plumb::tensor {
+
+constexpr uint32_t kPanelOutputs = 16;
+constexpr uint32_t kGroupInputs = 32;
+constexpr uint64_t kMatrixSideMax = uint64_t{1} << 30;
+
+// Where things lie in a panel of one type; all sizes in bytes.
+struct PanelLayout {
+  uint32_t quant_bytes;  // of a group: 256 or 512; 0 for float types
+  uint32_t scale_bytes;  // of one scale or offset: 2 (f16) or 4 (f32)
+  uint32_t scales;       // vectors of 16 scales in a group: 1, or 2 for Q6_K
+  bool offsets;          // a vector of 16 offsets follows the scales
+  uint32_t zero_point;   // z; a multiple of 8, 0 if there are offsets
+
+  constexpr uint32_t scale_offset(uint32_t half) const {
+    return quant_bytes + half * kPanelOutputs * scale_bytes;
+  }
+  constexpr uint32_t offset_offset() const { return scale_offset(scales); }
+  constexpr uint32_t group_bytes() const { return scale_offset(scales + (offsets ? 1 : 0)); }
+};
+PanelLayout LayoutOf(DType dtype);
+
+// Shape [outputs, inputs]; y = W x. A resource type; immutable, so any thread may read it.
+class PackedMatrix {
+ public:
+  // Packs `rows`, the file's bytes of `outputs` rows of `inputs` weights. Deterministic for any
+  // pool. kInvalidArgument: a side is 0 or above kMatrixSideMax, inputs no multiple of the type's
+  // block (32 at least for quantised types); kCorrupt: `rows` has not exactly the size the shape
+  // needs; kOverloaded: out of memory. Bytes of any value are accepted.
+  static base::Result<PackedMatrix> Pack(DType dtype, uint64_t outputs, uint64_t inputs,
+                                         std::span<const std::byte> rows, ThreadPool& pool);
+
+  PackedMatrix() = default;  // empty: outputs() == 0
+  DType dtype() const { return dtype_; }
+  uint32_t outputs() const { return outputs_; }
+  uint32_t inputs() const { return inputs_; }
+  uint32_t panels() const { return (outputs_ + kPanelOutputs - 1) / kPanelOutputs; }
+  uint64_t panel_bytes() const { return panel_bytes_; }
+  const std::byte* panel(uint32_t index) const { return buffer_.data() + index * panel_bytes_; }
+  // Resident memory, padding included.
+  uint64_t size_bytes() const { return buffer_.size(); }
+
+ private:
+  DType dtype_ = DType::kF32;
+  uint32_t outputs_ = 0;
+  uint32_t inputs_ = 0;
+  uint64_t panel_bytes_ = 0;
+  AlignedBuffer buffer_;
+};
+
+}  // namespace plumb::tensor
