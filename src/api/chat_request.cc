@@ -1,0 +1,271 @@
+// api/chat_request.cc
+// The table of fields, top to bottom: what is honoured, what is ignored and why, what is refused.
+#include "api/chat_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "api/json_fields.h"
+#include "api/message_fields.h"
+#include "api/sampling_fields.h"
+
+namespace plumb::api {
+
+using base::InvalidArgument;
+using base::Result;
+using base::Status;
+
+namespace {
+
+constexpr size_t kModelBytesMax = 256;
+constexpr size_t kUserBytesMax = 512;
+constexpr size_t kMetadataMax = 16;
+constexpr size_t kMetadataKeyBytesMax = 64;
+constexpr size_t kMetadataValueBytesMax = 512;
+constexpr int64_t kInt32Max = INT32_MAX;
+
+// What the fields add up to while the object is read.
+struct Draft {
+  const ChatLimits& limits;
+  ChatRequest request;
+  std::optional<uint32_t> max_tokens;
+  std::optional<uint32_t> max_completion_tokens;
+  bool stream_options_given = false;
+  bool top_logprobs_given = false;
+};
+
+using FieldReader = Status (*)(const JsonValue& value, const std::string& path, Draft& draft);
+struct Field {
+  std::string_view name;
+  FieldReader read;
+};
+
+Status ReadModel(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(auto model, ReadString(value, path, kModelBytesMax));
+  draft.request.model = model.value_or("");
+  return base::OkStatus();
+}
+
+Status ReadMessageList(const JsonValue& value, const std::string& path, Draft& draft) {
+  const MessageLimits limits{draft.limits.messages_max, draft.limits.content_parts_max};
+  ASSIGN_OR_RETURN(draft.request.messages, ReadMessages(value, path, limits));
+  return base::OkStatus();
+}
+
+Status ReadCount(const JsonValue& value, const std::string& path, std::optional<uint32_t>& out) {
+  ASSIGN_OR_RETURN(const auto count, ReadInteger(value, path, {1, kInt32Max}));
+  if (count) out = static_cast<uint32_t>(*count);
+  return base::OkStatus();
+}
+
+Status ReadSamples(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(const auto samples, ReadInteger(value, path, {1, engine::kSamplesMax}));
+  if (samples) draft.request.samples = static_cast<uint32_t>(*samples);
+  return base::OkStatus();
+}
+
+Status ReadStream(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(const auto stream, ReadBool(value, path));
+  draft.request.stream = stream.value_or(false);
+  return base::OkStatus();
+}
+
+Status ReadStreamOptions(const JsonValue& value, const std::string& path, Draft& draft) {
+  RETURN_IF_ERROR(CheckObject(value, path, 8));
+  draft.stream_options_given = !value.is_null();
+  for (const JsonMember& member : value.members) {
+    const std::string member_path = MemberPath(path, member.name);
+    ASSIGN_OR_RETURN(const auto flag, ReadBool(member.value, member_path));
+    if (member.name == "include_usage") {
+      draft.request.include_usage = flag.value_or(false);
+    } else if (member.name != "include_obfuscation") {  // padding against observers: never sent
+      return InvalidArgument(member_path, fmt::format("{} is not known here", member_path));
+    }
+  }
+  return base::OkStatus();
+}
+
+Status ReadLogprobs(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(const auto logprobs, ReadBool(value, path));
+  draft.request.sampling.logprobs = logprobs.value_or(false);
+  return base::OkStatus();
+}
+
+Status ReadTopLogprobs(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(const auto count, ReadInteger(value, path, {0, engine::kTopLogprobsMax}));
+  draft.top_logprobs_given = count.has_value();
+  draft.request.sampling.top_logprobs = static_cast<uint32_t>(count.value_or(0));
+  return base::OkStatus();
+}
+
+// OpenAI's seed is any int64; the two's complement is the engine's 64-bit seed.
+Status ReadSeed(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(const auto seed, ReadInteger(value, path, {INT64_MIN, INT64_MAX}));
+  draft.request.seed_given = seed.has_value();
+  draft.request.sampling.seed = static_cast<uint64_t>(seed.value_or(0));
+  return base::OkStatus();
+}
+
+Status ReadIgnoreEnd(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(const auto ignore, ReadBool(value, path));
+  draft.request.sampling.ignore_end = ignore.value_or(false);
+  return base::OkStatus();
+}
+
+Status ReadDeadline(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(const auto deadline,
+                   ReadInteger(value, path, {1, draft.limits.deadline_ms_max}));
+  if (deadline) draft.request.deadline_ms = static_cast<uint32_t>(*deadline);
+  return base::OkStatus();
+}
+
+// Labels for the caller's own books: checked, then dropped.
+Status IgnoreLabel(const JsonValue& value, const std::string& path, Draft&) {
+  return ToStatus(ReadString(value, path, kUserBytesMax));
+}
+
+Status IgnoreMetadata(const JsonValue& value, const std::string& path, Draft&) {
+  RETURN_IF_ERROR(CheckObject(value, path, kMetadataMax));
+  for (const JsonMember& member : value.members) {
+    const std::string member_path = MemberPath(path, member.name);
+    if (member.name.size() > kMetadataKeyBytesMax)
+      return InvalidArgument(member_path, "a metadata key has at most 64 bytes");
+    RETURN_IF_ERROR(ToStatus(ReadString(member.value, member_path, kMetadataValueBytesMax)));
+  }
+  return base::OkStatus();
+}
+
+Status IgnoreBool(const JsonValue& value, const std::string& path, Draft&) {
+  return ToStatus(ReadBool(value, path));
+}
+
+// A hint for speed (predicted outputs): it never changes the answer.
+Status IgnoreObject(const JsonValue& value, const std::string& path, Draft&) {
+  return CheckObject(value, path, SIZE_MAX);
+}
+
+Status Refuse(const std::string& path, std::string_view what) {
+  return InvalidArgument(path, fmt::format("{} is not supported: {}", path, what));
+}
+
+Status RefuseUnlessEmpty(const JsonValue& value, const std::string& path, Draft&) {
+  const bool empty = value.is_null() || (value.kind == JsonKind::kArray && value.items.empty());
+  if (empty) return base::OkStatus();
+  return Refuse(path, "this server calls no tools; leave it out");
+}
+
+Status RefuseToolChoice(const JsonValue& value, const std::string& path, Draft&) {
+  const bool harmless = value.is_null() || (value.kind == JsonKind::kString &&
+                                            (value.text == "none" || value.text == "auto"));
+  if (harmless) return base::OkStatus();
+  return Refuse(path, "this server calls no tools; only \"none\" and \"auto\" are taken");
+}
+
+Status RefuseResponseFormat(const JsonValue& value, const std::string& path, Draft&) {
+  if (value.is_null()) return base::OkStatus();
+  if (value.kind != JsonKind::kObject) return WrongKind(value, path, "an object");
+  const JsonValue* type = value.Find("type");
+  const bool text = type != nullptr && type->kind == JsonKind::kString && type->text == "text";
+  if (text && value.members.size() == 1) return base::OkStatus();
+  return Refuse(path, "only {\"type\": \"text\"} is taken, since nothing else can be enforced yet");
+}
+
+Status RefuseModalities(const JsonValue& value, const std::string& path, Draft&) {
+  const bool text = value.is_null() ||
+                    (value.kind == JsonKind::kArray && value.items.size() == 1 &&
+                     value.items[0].kind == JsonKind::kString && value.items[0].text == "text");
+  if (text) return base::OkStatus();
+  return Refuse(path, "only [\"text\"] is taken");
+}
+
+Status RefuseTrue(const JsonValue& value, const std::string& path, Draft&) {
+  ASSIGN_OR_RETURN(const auto flag, ReadBool(value, path));
+  return flag.value_or(false) ? Refuse(path, "leave it out or false") : base::OkStatus();
+}
+
+Status RefuseUnlessNull(const JsonValue& value, const std::string& path, Draft&) {
+  return value.is_null() ? base::OkStatus() : Refuse(path, "leave it out");
+}
+
+constexpr Field kFields[] = {
+    // Honoured.
+    {"model", ReadModel},
+    {"messages", ReadMessageList},
+    {"max_tokens", [](const JsonValue& v, const std::string& p,
+                      Draft& d) { return ReadCount(v, p, d.max_tokens); }},
+    {"max_completion_tokens", [](const JsonValue& v, const std::string& p,
+                                 Draft& d) { return ReadCount(v, p, d.max_completion_tokens); }},
+    {"n", ReadSamples},
+    {"stream", ReadStream},
+    {"stream_options", ReadStreamOptions},
+    {"logprobs", ReadLogprobs},
+    {"top_logprobs", ReadTopLogprobs},
+    {"seed", ReadSeed},
+    {"ignore_eos", ReadIgnoreEnd},
+    {"deadline_ms", ReadDeadline},
+    // Checked and ignored: they do not change the answer.
+    {"user", IgnoreLabel},
+    {"safety_identifier", IgnoreLabel},
+    {"prompt_cache_key", IgnoreLabel},
+    {"prompt_cache_retention", IgnoreLabel},
+    {"service_tier", IgnoreLabel},
+    {"metadata", IgnoreMetadata},
+    {"parallel_tool_calls", IgnoreBool},  // without tools there is nothing to do in parallel
+    {"prediction", IgnoreObject},
+    // Refused unless they ask for nothing.
+    {"tools", RefuseUnlessEmpty},
+    {"functions", RefuseUnlessEmpty},
+    {"tool_choice", RefuseToolChoice},
+    {"function_call", RefuseToolChoice},
+    {"response_format", RefuseResponseFormat},
+    {"modalities", RefuseModalities},
+    {"store", RefuseTrue},
+    {"audio", RefuseUnlessNull},
+    {"reasoning_effort", RefuseUnlessNull},
+    {"verbosity", RefuseUnlessNull},
+    {"web_search_options", RefuseUnlessNull},
+};
+
+Status ReadMember(const JsonMember& member, Draft& draft) {
+  const std::string path = MemberPath("", member.name);
+  for (const Field& field : kFields)
+    if (field.name == member.name) return field.read(member.value, path, draft);
+  const SamplingLimits limits{.vocabulary_size = draft.limits.vocabulary_size};
+  ASSIGN_OR_RETURN(const bool known,
+                   ReadSamplingField(member, path, limits, draft.request.sampling));
+  if (known) return base::OkStatus();
+  return InvalidArgument(path, fmt::format("{} is not a field that this server knows; nothing is "
+                                           "ignored silently, so leave it out",
+                                           path));
+}
+
+// What only several fields together can tell.
+Status CheckTogether(Draft& draft) {
+  const ChatRequest& request = draft.request;
+  if (request.model.empty()) return InvalidArgument("model", "model is missing");
+  if (request.messages.empty()) return InvalidArgument("messages", "messages is missing");
+  if (draft.stream_options_given && !request.stream)
+    return InvalidArgument("stream_options", "stream_options is only taken with stream: true");
+  if (draft.top_logprobs_given && request.sampling.top_logprobs > 0 && !request.sampling.logprobs)
+    return InvalidArgument("top_logprobs", "top_logprobs is only taken with logprobs: true");
+  const bool both = draft.max_tokens && draft.max_completion_tokens;
+  if (both && *draft.max_tokens != *draft.max_completion_tokens) {
+    return InvalidArgument("max_tokens",
+                           "max_tokens and max_completion_tokens differ; give one of them");
+  }
+  draft.request.tokens_max = draft.max_tokens ? draft.max_tokens : draft.max_completion_tokens;
+  return base::OkStatus();
+}
+
+}  // namespace
+
+Result<ChatRequest> ParseChatRequest(std::string_view body, const ChatLimits& limits) {
+  ASSIGN_OR_RETURN(const JsonValue root, ParseJson(body, limits.json));
+  Draft draft{.limits = limits, .request = {}};
+  for (const JsonMember& member : root.members) RETURN_IF_ERROR(ReadMember(member, draft));
+  RETURN_IF_ERROR(CheckTogether(draft));
+  return std::move(draft.request);
+}
+
+}  // namespace plumb::api

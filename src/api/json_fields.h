@@ -1,0 +1,42 @@
+// api/json_fields.h
+// Typed, range-checked reads of single JSON values. A value that is null counts as absent, as in
+// OpenAI's API. Ranges are checked on the literal as written, before any conversion can lose it:
+// 2^63, 1e400, 0.5 for a count, "1" for 1 are refused, never wrapped, rounded or guessed. Every
+// error is kInvalidArgument with `path` as its field.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "api/json.h"
+#include "base/result.h"
+
+namespace plumb::api {
+
+struct NumberRange {
+  double min;
+  double max;  // inclusive, both
+};
+struct IntegerRange {
+  int64_t min;
+  int64_t max;  // inclusive, both
+};
+
+base::Result<std::optional<double>> ReadNumber(const JsonValue& value, const std::string& path,
+                                               NumberRange range);
+base::Result<std::optional<int64_t>> ReadInteger(const JsonValue& value, const std::string& path,
+                                                 IntegerRange range);
+base::Result<std::optional<bool>> ReadBool(const JsonValue& value, const std::string& path);
+// At most `bytes_max` bytes of UTF-8.
+base::Result<std::optional<std::string>> ReadString(const JsonValue& value, const std::string& path,
+                                                    size_t bytes_max);
+
+// Ok when null or of that kind with at most `count_max` items or members.
+base::Status CheckArray(const JsonValue& value, const std::string& path, size_t count_max);
+base::Status CheckObject(const JsonValue& value, const std::string& path, size_t count_max);
+
+// "temperature must be a number, not a string".
+base::Status WrongKind(const JsonValue& value, const std::string& path, std::string_view wanted);
+
+}  // namespace plumb::api
