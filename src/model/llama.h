@@ -1,0 +1,20 @@
+// model/llama.h: the Llama and Qwen2 families; only model/load.cc needs it.
+#pragma once
+
+#include <memory>
+
+#include "base/result.h"
+#include "model/config.h"
+#include "model/load.h"
+
+namespace plumb::model {
+
+// `config` is what ReadConfig made of `gguf`; options are in range. Errors: as LoadModel.
+base::Result<std::unique_ptr<Model>> LoadLlama(const Gguf& gguf, const Config& config,
+                                               const LoadOptions& options);
+
+// Ok when LoadLlama can serve such a model: what config and tensor types tell before any weight is
+// read. kUnsupported otherwise.
+base::Status CheckLlama(const Gguf& gguf, const Config& config);
+
+}  // namespace plumb::model

@@ -1,0 +1,48 @@
+// model/load.h
+// From a model file to a Model that computes: the family is chosen here, by a switch. Loading
+// repacks every weight into the kernels' form, so the file is not needed afterwards. Read next:
+// model/llama.cc.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "model/gguf.h"
+#include "model/model.h"
+#include "tensor/kernel_table.h"
+#include "tensor/thread_pool.h"
+
+namespace plumb::model {
+
+struct LoadProgress {
+  uint64_t bytes_done = 0;  // of weights in the file
+  uint64_t bytes_total = 0;
+};
+
+struct LoadOptions {
+  tensor::ThreadPool& pool;            // used by LoadModel and by the model's Forward
+  const tensor::KernelTable& kernels;  // both must outlive the model
+  uint32_t rows_max = 512;             // rows of one Forward; [1, kRowsMax]
+  uint32_t logits_rows_max = 64;       // rows with logits among them; [1, rows_max]
+  uint32_t context_max = 0;            // serve at most so many tokens; 0 = as many as the file says
+  // Called after each tensor, on the loading thread. May be empty.
+  std::function<void(const LoadProgress&)> progress;
+};
+
+constexpr uint32_t kRowsMax = 8192;
+// Served at most when the file says more and `context_max` is 0: the rotary table grows with it.
+constexpr uint32_t kContextDefaultMax = 131072;
+
+// Opens a path given by the operator. kUnsupported: a folder or a .safetensors file; else the
+// errors of Gguf::Open.
+base::Result<std::unique_ptr<Gguf>> OpenModelFile(const std::string& path);
+
+// kUnsupported, kCorrupt: as ReadConfig, or a tensor with another shape or type than the family has
+// (field() and message name it); kInvalidArgument: an option out of range; kOverloaded: out of
+// memory.
+base::Result<std::unique_ptr<Model>> LoadModel(const Gguf& gguf, const LoadOptions& options);
+
+}  // namespace plumb::model

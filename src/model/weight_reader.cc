@@ -1,0 +1,106 @@
+// model/weight_reader.cc: checks first, then copies; see the header.
+#include "model/weight_reader.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "tensor/dequantize.h"
+#include "tensor/dtype.h"
+
+namespace plumb::model {
+
+using base::Corrupt;
+using base::Result;
+using base::Status;
+
+namespace {
+
+Result<tensor::DType> TypeOf(const GgufTensor& tensor) {
+  const std::optional<tensor::DType> type = tensor::DTypeFromGguf(tensor.type);
+  if (type) return *type;
+  return base::Unsupported(fmt::format("tensor {} is stored as {}, which is not supported",
+                                       tensor.name, GgufTensorTypeName(tensor.type)))
+      .WithField(std::string(tensor.name));
+}
+
+}  // namespace
+
+WeightReader::WeightReader(const Gguf& gguf, const LoadOptions& options)
+    : gguf_(gguf), options_(options) {
+  for (const GgufTensor& tensor : gguf.tensors()) progress_.bytes_total += tensor.bytes.size();
+}
+
+void WeightReader::Took(const GgufTensor& tensor, uint64_t resident_bytes) {
+  resident_bytes_ += resident_bytes;
+  if (!taken_.insert(tensor.name).second) return;  // a second use, as of tied embeddings
+  progress_.bytes_done += tensor.bytes.size();
+  if (options_.progress) options_.progress(progress_);
+}
+
+Result<const GgufTensor*> WeightReader::Raw(const std::string& name, uint64_t outputs,
+                                            uint64_t inputs) {
+  const GgufTensor* tensor = gguf_.FindTensor(name);
+  if (tensor == nullptr) {
+    return Corrupt(fmt::format("the model file has no tensor {}", name)).WithField(name);
+  }
+  if (tensor->dims[0] != inputs || tensor->dims[1] != outputs ||
+      tensor->elements != outputs * inputs) {
+    return Corrupt(fmt::format("tensor {} is {} x {}, expected {} x {}", name, tensor->dims[0],
+                               tensor->elements / tensor->dims[0], inputs, outputs))
+        .WithField(name);
+  }
+  RETURN_IF_ERROR(TypeOf(*tensor));
+  Took(*tensor, 0);
+  return tensor;
+}
+
+Result<tensor::PackedMatrix> WeightReader::Matrix(const std::string& name, uint64_t outputs,
+                                                  uint64_t inputs) {
+  ASSIGN_OR_RETURN(const GgufTensor* tensor, Raw(name, outputs, inputs));
+  ASSIGN_OR_RETURN(const tensor::DType type, TypeOf(*tensor));
+  auto matrix = tensor::PackedMatrix::Pack(type, outputs, inputs, tensor->bytes, options_.pool);
+  if (!matrix.ok()) {
+    Status status(matrix.status().code(),
+                  fmt::format("tensor {}: {}", name, matrix.status().message()));
+    return std::move(status).WithField(name);
+  }
+  resident_bytes_ += matrix->size_bytes();
+  return matrix;
+}
+
+Result<std::vector<float>> WeightReader::Vector(const std::string& name, uint64_t size) {
+  ASSIGN_OR_RETURN(const GgufTensor* tensor, Raw(name, 1, size));
+  ASSIGN_OR_RETURN(const tensor::DType type, TypeOf(*tensor));
+  std::vector<float> values(size);
+  RETURN_IF_ERROR(tensor::DequantizeRow(type, tensor->bytes, values));
+  for (const float value : values) {
+    if (!std::isfinite(value)) {
+      return Corrupt(fmt::format("tensor {} holds a value that is not finite", name))
+          .WithField(name);
+    }
+  }
+  resident_bytes_ += size * sizeof(float);
+  return values;
+}
+
+Result<std::vector<float>> WeightReader::VectorIfAny(const std::string& name, uint64_t size) {
+  if (!Has(name)) return std::vector<float>();
+  return Vector(name, size);
+}
+
+Status WeightReader::RefuseUnused(std::string_view family) const {
+  for (const GgufTensor& tensor : gguf_.tensors()) {
+    if (taken_.contains(tensor.name)) continue;
+    return base::Unsupported(
+               fmt::format("tensor {} has no place in the {} family; computing without "
+                           "it would give wrong answers",
+                           tensor.name, family))
+        .WithField(std::string(tensor.name));
+  }
+  return base::OkStatus();
+}
+
+}  // namespace plumb::model
