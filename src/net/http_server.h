@@ -32,13 +32,13 @@ class HttpExchange {
   // A body of unknown length: chunked (HTTP/1.1) or ended by closing (HTTP/1.0).
   virtual void StartStream(int status, HttpHeaders headers) = 0;
   // Appends bytes, sent as soon as the socket takes them; empty is allowed and sends nothing. False
-  // once the client is gone: the bytes are dropped, stop producing.
+  // once the client is gone or was cut (output_bytes_max): the bytes are dropped, stop producing.
   virtual bool Write(std::string_view bytes) = 0;
   virtual void EndStream() = 0;
 
   // `callback` runs at most once, on an I/O thread, when the connection ends before Respond or
   // EndStream was called: client left, write failed, client reads too slowly, Shutdown. When that
-  // has already happened it runs soon after this call. It must not block, and may still be running
+  // has already happened it runs inside this call. It must not block, and may still be running
   // while the exchange is destroyed, so it captures values (a request id), not the exchange's
   // owner. At most one callback per exchange.
   virtual void OnClose(std::function<void()> callback) = 0;
@@ -105,12 +105,11 @@ struct HttpServerStats {
 // Thread: any, for every method.
 class HttpServer {
  public:
-  // Binds exactly host:port and starts the I/O threads. `handler` and `clock` (for Date only) are
-  // borrowed until Shutdown returns. kInvalidArgument, field "--port" (in use, or needs privileges)
-  // or "--host" (not an address, or not one of this machine).
+  // Binds exactly host:port and starts the I/O threads. `handler` is borrowed until Shutdown
+  // returns. kInvalidArgument, field "--port" (in use, or needs privileges) or "--host" (not an
+  // address, or not one of this machine).
   static base::Result<std::unique_ptr<HttpServer>> Start(HttpServerOptions options,
-                                                         HttpHandler& handler,
-                                                         const base::Clock& clock);
+                                                         HttpHandler& handler);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

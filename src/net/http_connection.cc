@@ -1,0 +1,334 @@
+// net/http_connection.cc
+// The life of a connection, in the order in which it happens. Handlers of Asio hold a shared_ptr,
+// so that the object outlives what it waits for; the answering side only ever posts (Wake), so
+// nothing here recurses however many requests are pipelined.
+#include "net/http_connection.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace plumb::net {
+
+namespace {
+
+// Thin: the destructor is what an Outbox cannot have, since the connection shares it.
+class Exchange final : public HttpExchange {
+ public:
+  explicit Exchange(std::shared_ptr<Outbox> outbox) : outbox_(std::move(outbox)) {}
+  ~Exchange() override { outbox_->Abandon(); }
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  void Respond(HttpResponse response) override { outbox_->Respond(std::move(response)); }
+  void StartStream(int status, HttpHeaders headers) override {
+    outbox_->StartStream(status, headers);
+  }
+  bool Write(std::string_view bytes) override { return outbox_->Write(bytes); }
+  void EndStream() override { outbox_->EndStream(); }
+  void OnClose(std::function<void()> callback) override { outbox_->OnClose(std::move(callback)); }
+  bool closed() const override { return outbox_->closed(); }
+
+ private:
+  const std::shared_ptr<Outbox> outbox_;
+};
+
+std::string PeerOf(const asio::ip::tcp::socket& socket) {
+  ErrorCode error;
+  const auto endpoint = socket.remote_endpoint(error);
+  return error ? std::string() : endpoint.address().to_string();
+}
+
+bool Contains(const std::vector<std::string>& paths, const std::string& path) {
+  for (const std::string& candidate : paths) {
+    if (candidate == path) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+HttpConnection::HttpConnection(std::shared_ptr<HttpServerCore> core, asio::ip::tcp::socket socket)
+    : core_(std::move(core)),
+      socket_(std::move(socket)),
+      timer_(socket_.get_executor()),
+      peer_(PeerOf(socket_)),
+      parser_(core_->options.limits) {}
+
+void HttpConnection::Start(bool refuse) {
+  asio::post(socket_.get_executor(), [self = shared_from_this(), refuse] { self->Begin(refuse); });
+}
+
+void HttpConnection::Begin(bool refuse) {
+  ErrorCode ignored;
+  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  if (refuse) {
+    core_->connections_refused.fetch_add(1, std::memory_order_relaxed);
+    Refuse(503, "The server has too many connections.");
+  } else {
+    ArmTimer(core_->options.limits.idle_time_max);
+  }
+  Read();
+}
+
+void HttpConnection::PostClose() {
+  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+    // An answer that is complete stays in the kernel's hands and is delivered.
+    const bool cuts = self->phase_ == Phase::kAnswering;
+    self->Close(cuts ? CloseKind::kReset : CloseKind::kOrderly);
+  });
+}
+
+void HttpConnection::Read() {
+  if (reading_ || peer_finished_ || phase_ == Phase::kClosed) return;
+  reading_ = true;
+  socket_.async_read_some(
+      asio::buffer(input_),
+      [self = shared_from_this()](ErrorCode error, size_t size) { self->OnRead(error, size); });
+}
+
+void HttpConnection::OnRead(ErrorCode error, size_t size) {
+  reading_ = false;
+  if (phase_ == Phase::kClosed) return;
+  if (error) return OnPeerLeft(error);
+  switch (phase_) {
+    case Phase::kIdle:
+    case Phase::kHeader:
+    case Phase::kBody:
+      parser_.Append({input_.data(), size});
+      ProcessInput();
+      break;
+    case Phase::kAnswering:
+      parser_.Append({input_.data(), size});
+      if (parser_.buffered_bytes() > core_->options.limits.pipeline_bytes_max) {
+        return Close(CloseKind::kReset);
+      }
+      break;
+    case Phase::kRefusing:
+    case Phase::kLingering:
+    case Phase::kClosed:
+      break;  // read off and forgotten
+  }
+  Read();
+}
+
+void HttpConnection::OnPeerLeft(ErrorCode error) {
+  const bool answer_complete =
+      phase_ == Phase::kRefusing || (phase_ == Phase::kAnswering && outbox_->ended());
+  if (error == asio::error::eof && answer_complete) {
+    peer_finished_ = true;
+    return;
+  }
+  Close(phase_ == Phase::kAnswering ? CloseKind::kReset : CloseKind::kOrderly);
+}
+
+void HttpConnection::ProcessInput() {
+  const HttpLimits& limits = core_->options.limits;
+  switch (parser_.Advance()) {
+    case RequestParser::Phase::kIdle:
+      return Enter(Phase::kIdle, limits.idle_time_max);
+    case RequestParser::Phase::kHeader:
+      return Enter(Phase::kHeader, limits.header_time_max);
+    case RequestParser::Phase::kBody:
+      if (phase_ != Phase::kBody && parser_.expects_continue()) {
+        own_output_ = "HTTP/1.1 100 Continue\r\n\r\n";
+      }
+      Enter(Phase::kBody, limits.body_time_max);
+      return Flush();
+    case RequestParser::Phase::kDone:
+      return Dispatch();
+    case RequestParser::Phase::kRefused:
+      return Refuse(parser_.refusal().status, parser_.refusal().message);
+  }
+}
+
+// The time of a phase counts from its beginning, however many bytes drip in.
+void HttpConnection::Enter(Phase phase, base::Duration time_max) {
+  if (phase_ == phase) return;
+  phase_ = phase;
+  ArmTimer(time_max);
+}
+
+void HttpConnection::Dispatch() {
+  StopTimer();
+  if (write_pending_) ArmTimer(core_->options.limits.write_stall_max);  // 100 Continue
+  HttpRequest request = parser_.TakeRequest();
+  request.peer = peer_;
+  const bool drains = *core_->draining;
+  if (drains && !Contains(core_->options.drain_paths, request.path)) {
+    return Refuse(503, "The server is stopping; retry later or elsewhere.");
+  }
+  phase_ = Phase::kAnswering;
+  core_->requests.fetch_add(1, std::memory_order_relaxed);
+  if (!drains) {
+    std::lock_guard lock(core_->mutex);
+    ++core_->busy;
+    counted_busy_ = true;
+  }
+  const OutboxOptions options = {.is_http10 = parser_.is_http10(),
+                                 .is_head = request.method == HttpMethod::kHead,
+                                 .keep_alive = parser_.keep_alive(),
+                                 .output_bytes_max = core_->options.limits.output_bytes_max,
+                                 .draining = core_->draining};
+  outbox_ = std::make_shared<Outbox>(options, [self = shared_from_this()] {
+    asio::post(self->socket_.get_executor(), [self] { self->Wake(); });
+  });
+  core_->handler.OnRequest(std::move(request), std::make_unique<Exchange>(outbox_));
+}
+
+void HttpConnection::Refuse(int status, std::string_view message) {
+  phase_ = Phase::kRefusing;
+  core_->refusals.fetch_add(1, std::memory_order_relaxed);
+  HttpResponse response = core_->handler.FormatRefusal({status, message});
+  if (status == 503 && response.headers.Count("Retry-After") == 0) {
+    response.headers.Add("Retry-After", std::to_string(core_->options.limits.retry_after_s));
+  }
+  own_output_ += RenderHead(status, response.headers, response.body.size(), false, false,
+                            HttpDate(base::SystemClock().UnixSeconds()));
+  own_output_ += response.body;
+  ArmTimer(core_->options.limits.write_stall_max);
+  Flush();
+}
+
+void HttpConnection::Wake() {
+  if (phase_ != Phase::kAnswering) return;  // a late wake of an answer that is over
+  Flush();
+}
+
+// Starts the next write, or, with nothing left to write, does what follows.
+void HttpConnection::Flush() {
+  if (write_pending_ || phase_ == Phase::kClosed) return;
+  writing_.clear();
+  written_ = 0;
+  writing_outbox_ = false;
+  if (!own_output_.empty()) {
+    writing_ = std::exchange(own_output_, {});
+  } else if (phase_ == Phase::kAnswering) {
+    if (!TakeFromOutbox()) return;
+  }
+  if (!writing_.empty()) return WriteSome();
+  if (phase_ == Phase::kRefusing) return Linger();
+  if (phase_ != Phase::kAnswering) return;
+  StopTimer();
+  if (answer_ended_) FinishAnswer();
+}
+
+// False when the answer came to an early end, which has been dealt with.
+bool HttpConnection::TakeFromOutbox() {
+  const Outbox::Taken taken = outbox_->Take(writing_);
+  if (taken.cut) {
+    if (taken.overflowed) core_->write_stalls.fetch_add(1, std::memory_order_relaxed);
+    Close(CloseKind::kReset);
+    return false;
+  }
+  if (taken.unanswered) {
+    outbox_->Close();
+    outbox_.reset();
+    EndBusy();
+    Refuse(500, "The request was dropped.");
+    return false;
+  }
+  writing_outbox_ = true;
+  answer_ended_ = taken.ended;
+  answer_keep_alive_ = taken.keep_alive;
+  return true;
+}
+
+void HttpConnection::WriteSome() {
+  write_pending_ = true;
+  // In kBody (100 Continue) the body's own time keeps running.
+  if (phase_ != Phase::kBody) ArmTimer(core_->options.limits.write_stall_max);
+  socket_.async_write_some(
+      asio::buffer(writing_.data() + written_, writing_.size() - written_),
+      [self = shared_from_this()](ErrorCode error, size_t size) { self->OnWritten(error, size); });
+}
+
+void HttpConnection::OnWritten(ErrorCode error, size_t size) {
+  write_pending_ = false;
+  if (phase_ == Phase::kClosed) return;
+  if (error) return Close(CloseKind::kReset);
+  written_ += size;
+  if (writing_outbox_ && outbox_) outbox_->Sent(size);
+  if (written_ < writing_.size()) return WriteSome();
+  Flush();
+}
+
+void HttpConnection::FinishAnswer() {
+  outbox_->Close();
+  outbox_.reset();
+  answer_ended_ = false;
+  EndBusy();
+  if (!answer_keep_alive_ || peer_finished_) return Linger();
+  parser_.Next();
+  phase_ = Phase::kAnswering;  // any other than kIdle, so that Enter arms the timer
+  ProcessInput();
+}
+
+void HttpConnection::EndBusy() {
+  if (!std::exchange(counted_busy_, false)) return;
+  std::lock_guard lock(core_->mutex);
+  if (--core_->busy == 0) core_->idle.notify_all();
+}
+
+void HttpConnection::ArmTimer(base::Duration time_max) {
+  timer_.expires_after(std::chrono::nanoseconds(time_max.ns));
+  timer_.async_wait([self = shared_from_this(), generation = ++timer_generation_](ErrorCode error) {
+    if (!error && generation == self->timer_generation_) self->OnTimer();
+  });
+}
+
+void HttpConnection::StopTimer() {
+  ++timer_generation_;
+  timer_.cancel();
+}
+
+void HttpConnection::OnTimer() {
+  switch (phase_) {
+    case Phase::kHeader:
+      return Refuse(408, "The header did not come in time.");
+    case Phase::kBody:
+      return Refuse(408, "The body did not come in time.");
+    case Phase::kAnswering:
+      core_->write_stalls.fetch_add(1, std::memory_order_relaxed);
+      return Close(CloseKind::kReset);
+    case Phase::kIdle:
+    case Phase::kRefusing:
+    case Phase::kLingering:
+      return Close(CloseKind::kOrderly);
+    case Phase::kClosed:
+      return;
+  }
+}
+
+// Closing with unread bytes would send a reset, which can destroy the answer before the client has
+// read it: so finish our side, and read off theirs for a while.
+void HttpConnection::Linger() {
+  if (peer_finished_) return Close(CloseKind::kOrderly);
+  ErrorCode error;
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, error);
+  if (error) return Close(CloseKind::kOrderly);
+  Enter(Phase::kLingering, core_->options.limits.linger_max);
+}
+
+void HttpConnection::Close(CloseKind kind) {
+  if (phase_ == Phase::kClosed) return;
+  phase_ = Phase::kClosed;
+  StopTimer();
+  ErrorCode ignored;
+  // A reset, so that a stream that only its end delimits (HTTP/1.0) is not taken for complete.
+  if (kind == CloseKind::kReset) {
+    socket_.set_option(asio::ip::tcp::socket::linger(true, 0), ignored);
+  }
+  socket_.close(ignored);
+  if (outbox_) {
+    core_->disconnects.fetch_add(1, std::memory_order_relaxed);
+    const std::function<void()> on_close = outbox_->Close();
+    outbox_.reset();
+    if (on_close) on_close();
+  }
+  EndBusy();
+  std::lock_guard lock(core_->mutex);
+  core_->connections.erase(shared_from_this());
+}
+
+}  // namespace plumb::net

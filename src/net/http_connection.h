@@ -1,0 +1,109 @@
+// net/http_connection.h
+// Internal to net. One connection from accept to close: read, parse, hand to the handler, write the
+// answer, again. A read is pending in every phase, which is how a client that leaves is noticed;
+// one timer guards whatever the phase waits for. Thread: one strand per connection, on the server's
+// I/O threads.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "net/asio.h"
+#include "net/http_server.h"
+#include "net/outbox.h"
+#include "net/request_parser.h"
+
+namespace plumb::net {
+
+class HttpConnection;
+
+// What the connections of one server share.
+struct HttpServerCore {
+  HttpServerCore(HttpServerOptions server_options, HttpHandler& request_handler)
+      : options(std::move(server_options)), handler(request_handler) {}
+
+  const HttpServerOptions options;
+  HttpHandler& handler;  // not used once every connection is closed
+  asio::io_context io;
+  const std::shared_ptr<std::atomic<bool>> draining = std::make_shared<std::atomic<bool>>(false);
+
+  std::atomic<uint64_t> connections_accepted{0};
+  std::atomic<uint64_t> connections_refused{0};
+  std::atomic<uint64_t> requests{0};
+  std::atomic<uint64_t> refusals{0};
+  std::atomic<uint64_t> disconnects{0};
+  std::atomic<uint64_t> write_stalls{0};
+
+  std::mutex mutex;
+  // All below: guarded by mutex.
+  std::set<std::shared_ptr<HttpConnection>> connections;  // the owner of each
+  bool stopping = false;
+  uint64_t busy = 0;  // exchanges begun and neither sent nor closed
+  std::condition_variable idle;
+};
+
+class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
+ public:
+  HttpConnection(std::shared_ptr<HttpServerCore> core, asio::ip::tcp::socket socket);
+
+  // Serves requests, or (`refuse`) answers 503 and closes. Thread: any, once.
+  void Start(bool refuse);
+  // Cuts the connection, soon. Thread: any.
+  void PostClose();
+
+ private:
+  enum class Phase { kIdle, kHeader, kBody, kAnswering, kRefusing, kLingering, kClosed };
+  enum class CloseKind { kOrderly, kReset };
+
+  void Begin(bool refuse);
+  void Read();
+  void OnRead(ErrorCode error, size_t size);
+  void OnPeerLeft(ErrorCode error);
+  void ProcessInput();
+  void Enter(Phase phase, base::Duration time_max);
+  void Dispatch();
+
+  void Refuse(int status, std::string_view message);
+  void Wake();
+  void Flush();
+  bool TakeFromOutbox();
+  void WriteSome();
+  void OnWritten(ErrorCode error, size_t size);
+  void FinishAnswer();
+
+  void ArmTimer(base::Duration time_max);
+  void StopTimer();
+  void OnTimer();
+  void Linger();
+  void Close(CloseKind kind);
+  void EndBusy();
+
+  const std::shared_ptr<HttpServerCore> core_;
+  asio::ip::tcp::socket socket_;
+  asio::steady_timer timer_;
+  uint64_t timer_generation_ = 0;  // a late timer of an earlier generation is ignored
+  const std::string peer_;
+  Phase phase_ = Phase::kIdle;
+
+  RequestParser parser_;
+  std::array<char, 16 << 10> input_;
+  bool reading_ = false;
+  bool peer_finished_ = false;  // its FIN came while our complete answer was on its way
+
+  std::shared_ptr<Outbox> outbox_;  // while kAnswering
+  std::string own_output_;          // 100 Continue and refusals
+  std::string writing_;
+  size_t written_ = 0;
+  bool write_pending_ = false;
+  bool writing_outbox_ = false;  // writing_ came from outbox_
+  bool answer_ended_ = false;    // writing_ is the last of the answer
+  bool answer_keep_alive_ = false;
+  bool counted_busy_ = false;
+};
+
+}  // namespace plumb::net

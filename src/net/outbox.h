@@ -1,0 +1,87 @@
+// net/outbox.h
+// Internal to net. Where the thread that answers and the I/O thread meet: bytes framed for the wire
+// on one side, taken by the connection on the other. One outbox per request. Thread: any; the only
+// lock on a connection's path, held for a copy of bytes and never for I/O.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "net/http_server.h"
+
+namespace plumb::net {
+
+// What the answer's head depends on.
+struct OutboxOptions {
+  bool is_http10 = false;
+  bool is_head = false;                               // a HEAD request: no body is sent
+  bool keep_alive = false;                            // asked for by the client
+  uint64_t output_bytes_max = 0;                      // for streams
+  std::shared_ptr<const std::atomic<bool>> draining;  // set: every answer closes its connection
+};
+
+// Fields and status line of an answer, ready to send. `body_bytes`: nothing for a stream.
+// CHECK: a field that net adds itself. Control bytes in values become spaces.
+std::string RenderHead(int status, const HttpHeaders& headers, std::optional<uint64_t> body_bytes,
+                       bool is_http10, bool keep_alive, const std::string& date);
+// "Sun, 06 Nov 1994 08:49:37 GMT" (RFC 9110 5.6.7).
+std::string HttpDate(int64_t unix_seconds);
+
+class Outbox {
+ public:
+  // `wake` makes the connection look again, later, on its own thread; called under the lock.
+  Outbox(OutboxOptions options, std::function<void()> wake);
+
+  // The answering side; see HttpExchange.
+  void Respond(HttpResponse response);
+  void StartStream(int status, const HttpHeaders& headers);
+  bool Write(std::string_view bytes);
+  void EndStream();
+  void OnClose(std::function<void()> callback);
+  void Abandon();  // the exchange is destroyed
+  bool closed() const;
+
+  // The connection's side.
+  struct Taken {
+    bool ended = false;  // after `bytes`, the answer is complete
+    bool cut = false;    // output_bytes_max exceeded, or abandoned in mid-stream
+    bool overflowed = false;
+    bool unanswered = false;  // abandoned before anything was sent
+    bool keep_alive = false;
+  };
+  // Moves the pending bytes to `bytes`; they count as pending until Sent.
+  Taken Take(std::string& bytes);
+  void Sent(size_t bytes);
+  // No further wake. Returns the callback to run when the answer was not complete.
+  std::function<void()> Close();
+  bool ended() const;
+
+ private:
+  enum class State { kUnanswered, kStreaming, kEnded };
+  void WakeLocked();
+
+  const OutboxOptions options_;
+  const base::SystemClock clock_;  // for Date only
+  mutable std::mutex mutex_;
+  // All below: guarded by mutex_.
+  std::function<void()> wake_;  // emptied by Close
+  std::function<void()> on_close_;
+  std::string pending_;
+  uint64_t in_flight_bytes_ = 0;
+  State state_ = State::kUnanswered;
+  bool chunked_ = false;
+  bool keep_alive_ = false;
+  bool wake_pending_ = false;
+  bool abandoned_ = false;
+  bool overflowed_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace plumb::net

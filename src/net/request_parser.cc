@@ -1,0 +1,225 @@
+// net/request_parser.cc
+// Three passes over a header: ScanHeader finds its end byte by byte and refuses what no honest
+// client sends; Beast parses the block; CheckFraming and CheckTarget judge the result. Bodies are
+// Beast's.
+#include "net/request_parser.h"
+
+#include <algorithm>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+
+#include "net/asio.h"
+
+namespace plumb::net {
+
+namespace http = boost::beast::http;
+
+namespace {
+
+constexpr size_t kMethodBytesMax = 24;  // longer than every registered method
+// A chunk header with extensions, or all trailers; more is refused. Both wait in buffer_.
+constexpr size_t kChunkLineBytesMax = 8 << 10;
+// "1\r\nx\r\n": the smallest chunk takes six bytes to carry one; above eight it is padding.
+constexpr uint64_t kChunkOverheadFactor = 8;
+
+std::string ToString(boost::beast::string_view text) { return {text.data(), text.size()}; }
+
+bool IsSpaceOrTab(char c) { return c == ' ' || c == '\t'; }
+
+bool IsDigits(std::string_view text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace
+
+struct RequestParser::Beast {
+  http::request_parser<http::string_body> parser;
+};
+
+RequestParser::RequestParser(const HttpLimits& limits) : limits_(limits) {}
+RequestParser::~RequestParser() = default;
+
+RequestParser::Phase RequestParser::Advance() {
+  switch (phase_) {
+    case Phase::kIdle:
+    case Phase::kHeader:
+      return ScanHeader();
+    case Phase::kBody:
+      return ParseBody();
+    case Phase::kDone:
+    case Phase::kRefused:
+      return phase_;
+  }
+  return phase_;
+}
+
+void RequestParser::Next() {
+  CHECK(phase_ == Phase::kDone);
+  phase_ = Phase::kIdle;
+  scanned_ = 0;
+  line_bytes_ = 0;
+  body_wire_bytes_ = 0;
+  beast_.reset();
+  request_ = {};
+  expects_continue_ = keep_alive_ = is_http10_ = false;
+  if (buffer_.empty()) buffer_.shrink_to_fit();
+}
+
+HttpRequest RequestParser::TakeRequest() {
+  CHECK(phase_ == Phase::kDone);
+  request_.body = std::move(beast_->parser.get().body());
+  return std::move(request_);
+}
+
+RequestParser::Phase RequestParser::Refuse(int status, std::string_view message) {
+  refusal_ = {status, message};
+  return phase_ = Phase::kRefused;
+}
+
+// Every CR must belong to a CRLF, no line may continue the one before (obs-fold), and no control
+// byte may occur: different readers cut lines differently at those.
+RequestParser::Phase RequestParser::ScanHeader() {
+  // RFC 9112 2.2: an empty line before the request line is forgiven (old clients send one).
+  if (scanned_ == 0 && buffer_.starts_with("\r\n")) buffer_.erase(0, 2);
+  if (buffer_.empty()) return phase_ = Phase::kIdle;
+  phase_ = Phase::kHeader;
+  for (; scanned_ < buffer_.size(); ++scanned_) {
+    if (line_bytes_ == 0 && scanned_ > kMethodBytesMax + limits_.target_bytes_max) {
+      return Refuse(414, "The request target is too long.");
+    }
+    if (scanned_ >= limits_.header_bytes_max) return Refuse(431, "The header is too large.");
+    const char c = buffer_[scanned_];
+    const bool after_cr = scanned_ > 0 && buffer_[scanned_ - 1] == '\r';
+    if (after_cr != (c == '\n')) return Refuse(400, "A header line must end with CR LF.");
+    if (c == '\n') {
+      if (scanned_ == 1) return Refuse(400, "The request line is missing.");
+      if (line_bytes_ == 0) line_bytes_ = scanned_ - 1;
+      if (buffer_[scanned_ - 2] == '\n') return ParseHeader(scanned_ + 1);
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\t' && c != '\r') || byte == 0x7f) {
+      return Refuse(400, "The header contains a control byte.");
+    }
+    if (IsSpaceOrTab(c) && scanned_ > 0 && buffer_[scanned_ - 1] == '\n') {
+      return Refuse(400, "A header line must not continue the one before it.");
+    }
+  }
+  return phase_;
+}
+
+RequestParser::Phase RequestParser::ParseHeader(size_t header_bytes) {
+  beast_ = std::make_unique<Beast>();
+  auto& parser = beast_->parser;
+  parser.eager(true);
+  parser.header_limit(limits_.header_bytes_max);
+  parser.body_limit(limits_.body_bytes_max);
+  ErrorCode error;
+  const size_t used = parser.put(asio::buffer(buffer_.data(), header_bytes), error);
+  if (error == http::error::body_limit) return Refuse(413, "The body is too large.");
+  if (error == http::error::bad_version) return Refuse(505, "Only HTTP/1.0 and 1.1 are spoken.");
+  if (error) return Refuse(400, "The header is malformed.");
+  CHECK(used == header_bytes && parser.is_header_done());
+  buffer_.erase(0, header_bytes);
+
+  const auto& message = parser.get();
+  for (const auto& field : message) {
+    if (request_.headers.fields().size() >= limits_.header_fields_max) {
+      return Refuse(431, "The header has too many fields.");
+    }
+    request_.headers.Add(ToString(field.name_string()), ToString(field.value()));
+  }
+  is_http10_ = message.version() == 10;
+  keep_alive_ = !is_http10_ && message.keep_alive();
+  const auto method = MethodFromName(ToString(message.method_string()));
+  if (!method) return Refuse(501, "The method is not supported.");
+  request_.method = *method;
+  if (CheckTarget(ToString(message.target())) == Phase::kRefused) return phase_;
+  return CheckFraming();
+}
+
+// One length, said once, in plain digits or as exactly "chunked": a proxy before us cannot
+// disagree.
+RequestParser::Phase RequestParser::CheckFraming() {
+  const HttpHeaders& headers = request_.headers;
+  const size_t lengths = headers.Count("Content-Length");
+  const size_t encodings = headers.Count("Transfer-Encoding");
+  if (lengths + encodings > 1) return Refuse(400, "The body's length is given more than once.");
+  if (lengths == 1 && !IsDigits(*headers.Get("Content-Length"))) {
+    return Refuse(400, "Content-Length must be a number.");
+  }
+  if (encodings == 1) {
+    if (is_http10_) return Refuse(400, "HTTP/1.0 has no Transfer-Encoding.");
+    if (!EqualsIgnoreCase(*headers.Get("Transfer-Encoding"), "chunked")) {
+      return Refuse(501, "The only supported Transfer-Encoding is chunked.");
+    }
+  }
+  const size_t hosts = headers.Count("Host");
+  if (hosts > 1 || (hosts == 0 && !is_http10_)) {
+    return Refuse(400, "The header must have exactly one Host field.");
+  }
+  if (const auto expect = headers.Get("Expect"); expect && !is_http10_) {
+    if (!EqualsIgnoreCase(*expect, "100-continue")) {
+      return Refuse(417, "The only supported expectation is 100-continue.");
+    }
+    expects_continue_ = !beast_->parser.is_done();
+  }
+  phase_ = Phase::kBody;
+  return ParseBody();
+}
+
+RequestParser::Phase RequestParser::CheckTarget(std::string_view target) {
+  if (target.size() > limits_.target_bytes_max) {
+    return Refuse(414, "The request target is too long.");
+  }
+  // Absolute form (RFC 9112 3.2.2): the authority is not ours to judge, Host is not used either.
+  for (std::string_view scheme : {"http://", "https://"}) {
+    if (target.size() < scheme.size()) continue;
+    if (!EqualsIgnoreCase(target.substr(0, scheme.size()), scheme)) continue;
+    const size_t slash = target.find('/', scheme.size());
+    target = slash == std::string_view::npos ? "/" : target.substr(slash);
+    break;
+  }
+  const bool is_asterisk = target == "*" && request_.method == HttpMethod::kOptions;
+  if (!target.starts_with('/') && !is_asterisk) {
+    return Refuse(400, "The request target must start with a slash.");
+  }
+  const size_t question = target.find('?');
+  if (question != std::string_view::npos) request_.query = target.substr(question + 1);
+  auto path = PercentDecode(target.substr(0, question));
+  const auto is_bad = [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '#';
+  };
+  if (!path || std::any_of(path->begin(), path->end(), is_bad)) {
+    return Refuse(400, "The request target is malformed.");
+  }
+  request_.path = *std::move(path);
+  return phase_;
+}
+
+RequestParser::Phase RequestParser::ParseBody() {
+  auto& parser = beast_->parser;
+  while (!parser.is_done() && !buffer_.empty()) {
+    ErrorCode error;
+    const size_t used = parser.put(asio::buffer(buffer_), error);
+    buffer_.erase(0, used);
+    body_wire_bytes_ += used;
+    if (error == http::error::need_more) {
+      if (buffer_.size() > kChunkLineBytesMax) return Refuse(400, "A chunk header is too long.");
+      break;
+    }
+    if (error == http::error::body_limit) return Refuse(413, "The body is too large.");
+    if (error) return Refuse(400, "The chunked body is malformed.");
+    CHECK(used > 0 || parser.is_done()) << "no progress on " << buffer_.size() << " bytes";
+  }
+  if (parser.chunked()) {
+    const uint64_t wire_max = limits_.body_bytes_max * kChunkOverheadFactor + kChunkLineBytesMax;
+    if (body_wire_bytes_ > wire_max) return Refuse(413, "The chunked body is too large.");
+  }
+  if (parser.is_done()) phase_ = Phase::kDone;
+  return phase_;
+}
+
+}  // namespace plumb::net

@@ -1,0 +1,72 @@
+// net/request_parser.h
+// Internal to net. Bytes in, whole requests out, without I/O: feed it split anywhere. Beast parses;
+// around it stands what Beast lets pass and a proxy might read differently (request smuggling:
+// RFC 9112 section 11.2), so that there is exactly one reading of every request.
+// Thread: one at a time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "net/http_server.h"
+
+namespace plumb::net {
+
+class RequestParser {
+ public:
+  enum class Phase {
+    kIdle,     // nothing of a request has come
+    kHeader,   // a part of the header has come
+    kBody,     // the header is complete and accepted, the body is not
+    kDone,     // take_request
+    kRefused,  // refusal; nothing after it can be understood
+  };
+
+  // `limits` is borrowed for the parser's life.
+  explicit RequestParser(const HttpLimits& limits);
+  ~RequestParser();
+
+  void Append(std::string_view bytes) { buffer_.append(bytes); }
+  // Reads as far as the appended bytes allow. In kDone it stays there until Next.
+  Phase Advance();
+  // Forgets the finished request; what was sent behind it is the next one.
+  void Next();
+
+  // Bytes appended and not yet consumed.
+  size_t buffered_bytes() const { return buffer_.size(); }
+
+  // Valid in kRefused.
+  const HttpRefusal& refusal() const { return refusal_; }
+  // Valid from kBody on.
+  bool expects_continue() const { return expects_continue_; }  // Expect: 100-continue, and a body
+  bool keep_alive() const { return keep_alive_; }
+  bool is_http10() const { return is_http10_; }
+  // Valid in kDone, once; `peer` is left to the caller.
+  HttpRequest TakeRequest();
+
+ private:
+  struct Beast;
+  Phase Refuse(int status, std::string_view message);
+  Phase ScanHeader();
+  Phase ParseHeader(size_t header_bytes);
+  Phase CheckFraming();
+  Phase CheckTarget(std::string_view target);
+  Phase ParseBody();
+
+  const HttpLimits& limits_;
+  std::string buffer_;
+  Phase phase_ = Phase::kIdle;
+  size_t scanned_ = 0;     // bytes of buffer_ already checked by ScanHeader
+  size_t line_bytes_ = 0;  // length of the request line, 0 = its end has not come
+  uint64_t body_wire_bytes_ = 0;
+  std::unique_ptr<Beast> beast_;
+  HttpRequest request_;
+  HttpRefusal refusal_{};
+  bool expects_continue_ = false;
+  bool keep_alive_ = false;
+  bool is_http10_ = false;
+};
+
+}  // namespace plumb::net
