@@ -1,0 +1,75 @@
+// telemetry/metrics.h
+// Every number that plumb shows, by name, and their text for GET /metrics (Prometheus exposition
+// format 0.0.4). One Metrics object, built by cli and given to api and engine by reference; each
+// records into the part that is its own, without knowing who reads.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "telemetry/instruments.h"
+
+namespace plumb::telemetry {
+
+// Recorded by api.
+struct ApiMetrics {
+  // `routes`: the route patterns ("/v1/chat/completions"), never paths as clients send them.
+  explicit ApiMetrics(std::vector<std::string> routes);
+
+  CounterGrid requests;       // plumb_http_requests_total{route,code}, when the answer is complete
+  Histogram request_seconds;  // request whole to answer complete
+  // Copied from net's counts before they are shown.
+  Gauge connections_open;
+  Counter connections_refused;
+  Counter http_refusals;  // answered by net itself: malformed, too large, too slow, draining
+  Counter disconnects;
+  Counter write_stalls;
+
+  void CountRequest(std::string_view route, int status) {
+    requests.At(route, std::to_string(status)).Add();
+  }
+};
+
+// Recorded by the engine (any implementation of Generator).
+struct EngineMetrics {
+  EngineMetrics();
+
+  Histogram first_token_seconds;  // Submit to the sample's first token
+  Histogram inter_token_seconds;  // between two tokens of one sample
+  Histogram step_seconds;         // one step of the loop
+  Histogram step_tokens;          // rows in one step
+  Counter prompt_tokens;          // computed or cached
+  Counter cached_tokens;          // prompt tokens not computed again
+  Counter completion_tokens;
+  CounterGrid samples_finished;  // plumb_samples_finished_total{reason,preempted}
+  Counter preemptions;
+  Gauge requests_running;  // have pages
+  Gauge requests_waiting;  // accepted, not yet begun
+  Gauge pages_total;
+  Gauge pages_used;    // referred to by a running request
+  Gauge pages_cached;  // kept for reuse, evictable
+};
+
+// A resource type. Thread: any, after construction.
+class Metrics {
+ public:
+  // `version` and `model` become labels of plumb_build_info.
+  Metrics(std::vector<std::string> routes, std::string version, std::string model);
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  ApiMetrics api;
+  EngineMetrics engine;
+
+  std::string Expose() const;
+
+ private:
+  const std::string version_;
+  const std::string model_;
+};
+
+// The Content-Type that goes with Expose.
+constexpr std::string_view kExpositionContentType = "text/plain; version=0.0.4; charset=utf-8";
+
+}  // namespace plumb::telemetry
