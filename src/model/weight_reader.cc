@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "tensor/dequantize.h"
@@ -26,7 +27,41 @@ Result<tensor::DType> TypeOf(const GgufTensor& tensor) {
       .WithField(std::string(tensor.name));
 }
 
+// The tensor with the shape, when a kernel reads its type.
+Result<const GgufTensor*> FindChecked(const Gguf& gguf, const std::string& name, uint64_t outputs,
+                                      uint64_t inputs) {
+  const GgufTensor* tensor = gguf.FindTensor(name);
+  if (tensor == nullptr) {
+    return Corrupt(fmt::format("the model file has no tensor {}", name)).WithField(name);
+  }
+  if (tensor->dims[0] != inputs || tensor->elements != outputs * inputs) {
+    return Corrupt(fmt::format("tensor {} is {} x {}, expected {} x {}", name, tensor->dims[0],
+                               tensor->elements / tensor->dims[0], inputs, outputs))
+        .WithField(name);
+  }
+  RETURN_IF_ERROR(TypeOf(*tensor));
+  return tensor;
+}
+
 }  // namespace
+
+Status CheckWeights(const Gguf& gguf, std::span<const WeightSpec> specs, std::string_view family) {
+  std::set<std::string_view> known;
+  for (const WeightSpec& spec : specs) {
+    known.insert(spec.name);
+    if (spec.optional && gguf.FindTensor(spec.name) == nullptr) continue;
+    RETURN_IF_ERROR(FindChecked(gguf, spec.name, spec.outputs, spec.inputs));
+  }
+  for (const GgufTensor& tensor : gguf.tensors()) {
+    if (known.contains(tensor.name)) continue;
+    return base::Unsupported(
+               fmt::format("tensor {} has no place in the {} family; computing without "
+                           "it would give wrong answers",
+                           tensor.name, family))
+        .WithField(std::string(tensor.name));
+  }
+  return base::OkStatus();
+}
 
 WeightReader::WeightReader(const Gguf& gguf, const LoadOptions& options)
     : gguf_(gguf), options_(options) {
@@ -35,26 +70,13 @@ WeightReader::WeightReader(const Gguf& gguf, const LoadOptions& options)
 
 void WeightReader::Took(const GgufTensor& tensor, uint64_t resident_bytes) {
   resident_bytes_ += resident_bytes;
-  if (!taken_.insert(tensor.name).second) return;  // a second use, as of tied embeddings
   progress_.bytes_done += tensor.bytes.size();
   if (options_.progress) options_.progress(progress_);
 }
 
 Result<const GgufTensor*> WeightReader::Raw(const std::string& name, uint64_t outputs,
                                             uint64_t inputs) {
-  const GgufTensor* tensor = gguf_.FindTensor(name);
-  if (tensor == nullptr) {
-    return Corrupt(fmt::format("the model file has no tensor {}", name)).WithField(name);
-  }
-  if (tensor->dims[0] != inputs || tensor->dims[1] != outputs ||
-      tensor->elements != outputs * inputs) {
-    return Corrupt(fmt::format("tensor {} is {} x {}, expected {} x {}", name, tensor->dims[0],
-                               tensor->elements / tensor->dims[0], inputs, outputs))
-        .WithField(name);
-  }
-  RETURN_IF_ERROR(TypeOf(*tensor));
-  Took(*tensor, 0);
-  return tensor;
+  return FindChecked(gguf_, name, outputs, inputs);
 }
 
 Result<tensor::PackedMatrix> WeightReader::Matrix(const std::string& name, uint64_t outputs,
@@ -67,7 +89,7 @@ Result<tensor::PackedMatrix> WeightReader::Matrix(const std::string& name, uint6
                   fmt::format("tensor {}: {}", name, matrix.status().message()));
     return std::move(status).WithField(name);
   }
-  resident_bytes_ += matrix->size_bytes();
+  Took(*tensor, matrix->size_bytes());
   return matrix;
 }
 
@@ -82,25 +104,13 @@ Result<std::vector<float>> WeightReader::Vector(const std::string& name, uint64_
           .WithField(name);
     }
   }
-  resident_bytes_ += size * sizeof(float);
+  Took(*tensor, size * sizeof(float));
   return values;
 }
 
 Result<std::vector<float>> WeightReader::VectorIfAny(const std::string& name, uint64_t size) {
-  if (!Has(name)) return std::vector<float>();
+  if (gguf_.FindTensor(name) == nullptr) return std::vector<float>();
   return Vector(name, size);
-}
-
-Status WeightReader::RefuseUnused(std::string_view family) const {
-  for (const GgufTensor& tensor : gguf_.tensors()) {
-    if (taken_.contains(tensor.name)) continue;
-    return base::Unsupported(
-               fmt::format("tensor {} has no place in the {} family; computing without "
-                           "it would give wrong answers",
-                           tensor.name, family))
-        .WithField(std::string(tensor.name));
-  }
-  return base::OkStatus();
 }
 
 }  // namespace plumb::model

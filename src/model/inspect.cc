@@ -1,0 +1,110 @@
+// model/inspect.cc: sums over the tensor directory; no weight is read.
+#include "model/inspect.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "model/llama.h"
+#include "model/model.h"
+#include "tensor/dtype.h"
+#include "tensor/kv_page.h"
+#include "tensor/packed_matrix.h"
+
+namespace plumb::model {
+namespace {
+
+using base::Result;
+using base::Status;
+
+// Bytes of a matrix after PackedMatrix::Pack.
+uint64_t PackedBytes(tensor::DType type, uint64_t outputs, uint64_t inputs) {
+  const uint64_t panels = (outputs + tensor::kPanelOutputs - 1) / tensor::kPanelOutputs;
+  if (!tensor::IsQuantized(type)) {
+    return panels * tensor::kPanelOutputs * inputs * tensor::Traits(type).block_bytes;
+  }
+  return panels * (inputs / tensor::kGroupInputs) * tensor::LayoutOf(type).group_bytes();
+}
+
+// What a loader keeps of a tensor. Types without kernels count as they lie in the file.
+uint64_t ResidentBytes(const GgufTensor& tensor, const Config& config) {
+  const auto type = tensor::DTypeFromGguf(tensor.type);
+  if (!type) return tensor.bytes.size();
+  if (tensor.dims_count == 1) return tensor.elements * sizeof(float);
+  const uint64_t packed = PackedBytes(*type, tensor.elements / tensor.dims[0], tensor.dims[0]);
+  if (tensor.name != "token_embd.weight") return packed;
+  return tensor.bytes.size() + (config.tied_output ? packed : 0);
+}
+
+MemoryNeed Memory(const Gguf& gguf, const Config& config) {
+  MemoryNeed need;
+  for (const GgufTensor& tensor : gguf.tensors())
+    need.weight_bytes += ResidentBytes(tensor, config);
+  need.page_bytes = tensor::KvLayout{config.layers, config.kv_heads, config.head_dim}.page_bytes();
+  need.token_bytes = need.page_bytes / kPageTokens;
+  const uint64_t query_width = uint64_t{config.heads} * config.head_dim;
+  const uint64_t key_width = uint64_t{config.kv_heads} * config.head_dim;
+  const uint64_t row_floats = 2 * uint64_t{config.embedding} + 2 * query_width + 2 * key_width +
+                              2 * uint64_t{config.feed_forward};
+  need.workspace_bytes = kWorkspaceRows * row_floats * sizeof(float);
+  return need;
+}
+
+std::vector<TypeShare> Shares(const Gguf& gguf) {
+  std::map<std::string, TypeShare> by_type;
+  for (const GgufTensor& tensor : gguf.tensors()) {
+    const std::string name = GgufTensorTypeName(tensor.type);
+    TypeShare& share = by_type[name];
+    share.type = name;
+    ++share.tensors;
+    share.elements += tensor.elements;
+    share.bytes += tensor.bytes.size();
+  }
+  std::vector<TypeShare> shares;
+  for (auto& [name, share] : by_type) shares.push_back(std::move(share));
+  std::stable_sort(shares.begin(), shares.end(),
+                   [](const TypeShare& a, const TypeShare& b) { return a.bytes > b.bytes; });
+  return shares;
+}
+
+std::string TextOrEmpty(const Gguf& gguf, std::string_view key) {
+  auto text = gguf.Text(key);
+  return text.ok() ? std::string(*text) : std::string();
+}
+
+}  // namespace
+
+Result<Inspection> Inspect(const Gguf& gguf) {
+  Inspection result;
+  ASSIGN_OR_RETURN(result.config, ReadConfig(gguf));
+  result.gguf_version = gguf.version();
+  result.file_bytes = gguf.file_bytes();
+  result.tensors = gguf.tensors().size();
+  for (const GgufTensor& tensor : gguf.tensors()) result.parameters += tensor.elements;
+  result.types = Shares(gguf);
+  result.memory = Memory(gguf, result.config);
+  result.tokenizer_model = TextOrEmpty(gguf, "tokenizer.ggml.model");
+  result.tokenizer_pre = TextOrEmpty(gguf, "tokenizer.ggml.pre");
+  const auto tokens = gguf.values().find("tokenizer.ggml.tokens");
+  if (tokens != gguf.values().end()) {
+    result.vocabulary_tokens = static_cast<uint32_t>(tokens->second.count);
+  }
+  result.chat_template = TextOrEmpty(gguf, "tokenizer.chat_template");
+  switch (result.config.family) {
+    case Family::kLlama:
+    case Family::kQwen2:
+      result.unsupported = CheckLlama(gguf, result.config);
+      break;
+    case Family::kGemma3:
+      result.unsupported = base::Unsupported("family gemma3 arrives later");
+      break;
+  }
+  return result;
+}
+
+uint64_t MemoryFor(const MemoryNeed& need, uint64_t context_tokens, uint64_t sequences) {
+  const uint64_t pages = (context_tokens + kPageTokens - 1) / kPageTokens;
+  return need.weight_bytes + need.workspace_bytes + pages * sequences * need.page_bytes;
+}
+
+}  // namespace plumb::model

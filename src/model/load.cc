@@ -1,0 +1,51 @@
+// model/load.cc: options are checked, then the family's loader is called.
+#include "model/load.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "model/config.h"
+#include "model/llama.h"
+
+namespace plumb::model {
+
+using base::Result;
+
+Result<std::unique_ptr<Gguf>> OpenModelFile(const std::string& path) {
+  std::error_code ignored;  // an unreadable path fails in Open
+  const std::filesystem::path file(path);
+  if (std::filesystem::is_directory(file, ignored) || file.extension() == ".safetensors") {
+    return base::Unsupported(
+               "safetensors models are not supported yet; give a .gguf file (architecture llama or "
+               "qwen2) or a model alias")
+        .WithField("model");
+  }
+  return Gguf::Open(path);
+}
+
+Result<std::unique_ptr<Model>> LoadModel(const Gguf& gguf, const LoadOptions& options) {
+  if (options.rows_max < 1 || options.rows_max > kRowsMax) {
+    return base::InvalidArgument(
+        "rows_max", fmt::format("rows_max is {}, expected 1 to {}", options.rows_max, kRowsMax));
+  }
+  if (options.logits_rows_max < 1 || options.logits_rows_max > options.rows_max) {
+    return base::InvalidArgument("logits_rows_max",
+                                 fmt::format("logits_rows_max is {}, expected 1 to rows_max ({})",
+                                             options.logits_rows_max, options.rows_max));
+  }
+  ASSIGN_OR_RETURN(const Config config, ReadConfig(gguf));
+  switch (config.family) {
+    case Family::kLlama:
+    case Family::kQwen2:
+      return LoadLlama(gguf, config, options);
+    case Family::kGemma3:
+      break;
+  }
+  return base::Unsupported(fmt::format("family {} arrives later; llama and qwen2 can be served",
+                                       config.architecture))
+      .WithField("general.architecture");
+}
+
+}  // namespace plumb::model
