@@ -1,0 +1,103 @@
+// api/chat_completions.h
+// POST /v1/chat/completions. The I/O thread only checks that there is room; reading, templating and
+// tokenising happen on a few workers behind a bounded queue, since a long prompt takes milliseconds
+// that other connections must not wait for. From Submit on, the generator's thread drives the sink.
+// Read next: api/chat_sink.h.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "api/chat_request.h"
+#include "api/live_requests.h"
+#include "base/bounded_queue.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "engine/generator.h"
+#include "net/http_server.h"
+#include "telemetry/log.h"
+#include "telemetry/metrics.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace plumb::api {
+
+struct ChatOptions {
+  std::vector<std::string> model_names;  // all that requests may ask for
+  std::string system_fingerprint;
+  uint32_t context_max = 0;  // tokens, prompt and answer together
+  ChatLimits limits;
+  uint32_t live_max = 1024;              // requests accepted and not yet ended
+  uint32_t workers = 2;                  // threads that read and tokenise
+  uint32_t queue_max = 256;              // requests (and log lines) that wait for one of them
+  uint64_t queue_bytes_max = 64u << 20;  // of their bodies
+  uint32_t retry_after_ms = 2000;        // told to whoever is refused for lack of room
+  // Log-probabilities that one whole (not streamed) answer may hold: samples x tokens x (1 + top).
+  uint64_t whole_logprobs_max = 1u << 19;
+};
+
+// A resource type. Thread: any, for every method.
+class ChatCompletions {
+ public:
+  // All borrowed for this object's life.
+  struct Parts {
+    engine::Generator& generator;
+    const text::Tokenizer& tokenizer;
+    const text::ChatTemplate& chat_template;
+    const base::Clock& clock;
+    telemetry::ApiMetrics& metrics;
+    telemetry::Logger& logger;
+  };
+
+  ChatCompletions(ChatOptions options, Parts parts);
+  ~ChatCompletions();  // Stop()
+  ChatCompletions(const ChatCompletions&) = delete;
+  ChatCompletions& operator=(const ChatCompletions&) = delete;
+
+  static constexpr std::string_view kRoute = "/v1/chat/completions";
+
+  // Never blocks; the answer comes through the exchange, here (503: no room) or later.
+  void Handle(net::HttpRequest request, std::string request_id,
+              std::unique_ptr<net::HttpExchange> exchange);
+
+  // Refuses what waits, cancels what runs, and returns when the generator has confirmed all of it.
+  // The generator must still be alive; call after the HTTP server's Shutdown. Idempotent.
+  void Stop();
+
+  size_t live() const { return live_.size(); }
+
+ private:
+  struct ReadJob {
+    engine::RequestId id;
+    std::string body;
+  };
+  // A line for the log, which the generator's thread must not write itself.
+  struct LogJob {
+    ChatSink::Summary summary;
+  };
+  using Job = std::variant<ReadJob, LogJob>;
+
+  void RunWorker();
+  bool Enqueue(ReadJob job);
+  void Read(const ReadJob& job);
+  void Serve(const ReadJob& job, ChatSink& sink);
+  void Ended(engine::RequestId id, const ChatSink::Summary& summary);
+  void Log(const ChatSink::Summary& summary);
+  base::Status CheckModel(const std::string& name) const;
+  // Also sets request.tokens_max to what the context leaves when the caller gave none.
+  base::Status CheckSize(ChatRequest& request, size_t prompt_tokens) const;
+
+  const ChatOptions options_;
+  const Parts parts_;
+  LiveRequests live_;
+  base::BoundedQueue<Job> queue_;
+  std::atomic<uint64_t> queue_bytes_{0};
+  std::vector<base::Thread> workers_;
+};
+
+}  // namespace plumb::api

@@ -1,0 +1,164 @@
+// api/chat_response.cc
+// See chat_response.h.
+#include "api/chat_response.h"
+
+#include <algorithm>
+
+#include "api/json_writer.h"
+#include "base/check.h"
+
+namespace plumb::api {
+
+using engine::TokenLogprob;
+
+namespace {
+
+// OpenAI's stand-in for "so unlikely that it does not matter"; JSON has no infinity.
+constexpr float kLogprobMin = -9999.0f;
+
+void WriteToken(JsonWriter& json, base::TokenId token, float logprob,
+                const text::Tokenizer& tokenizer) {
+  const std::string_view bytes = tokenizer.TokenBytes(token);
+  // A control token stands for no bytes: it is shown by name.
+  json.Key("token").String(bytes.empty() ? tokenizer.TokenName(token) : bytes);
+  json.Key("logprob").Float(logprob >= kLogprobMin ? logprob : kLogprobMin);
+  json.Key("bytes");
+  if (bytes.empty()) {
+    json.Null();
+    return;
+  }
+  json.BeginArray();
+  for (const char byte : bytes) json.Uint(static_cast<unsigned char>(byte));
+  json.EndArray();
+}
+
+// {"content":[...],"refusal":null}
+void WriteLogprobs(JsonWriter& json, std::span<const TokenLogprob> logprobs,
+                   const text::Tokenizer& tokenizer) {
+  json.BeginObject().Key("content").BeginArray();
+  for (const TokenLogprob& entry : logprobs) {
+    json.BeginObject();
+    WriteToken(json, entry.token, entry.logprob, tokenizer);
+    json.Key("top_logprobs").BeginArray();
+    for (const engine::TopLogprob& top : entry.top) {
+      json.BeginObject();
+      WriteToken(json, top.token, top.logprob, tokenizer);
+      json.EndObject();
+    }
+    json.EndArray().EndObject();
+  }
+  json.EndArray().Key("refusal").Null().EndObject();
+}
+
+void WriteUsage(JsonWriter& json, const ChatUsage& usage) {
+  json.BeginObject().Key("prompt_tokens").Uint(usage.prompt_tokens);
+  json.Key("completion_tokens").Uint(usage.completion_tokens);
+  json.Key("total_tokens").Uint(usage.prompt_tokens + usage.completion_tokens);
+  json.Key("prompt_tokens_details").BeginObject();
+  json.Key("cached_tokens").Uint(usage.cached_tokens).EndObject().EndObject();
+}
+
+// The members that come before "choices".
+void WriteHead(JsonWriter& json, const ChatHead& head, std::string_view object) {
+  json.Key("id").String(head.id).Key("object").String(object);
+  json.Key("created").Int(head.created).Key("model").String(head.model);
+  json.Key("system_fingerprint").String(head.system_fingerprint);
+}
+
+void WriteSeed(JsonWriter& json, const ChatHead& head) {
+  json.Key("plumb").BeginObject().Key("seed").Int(static_cast<int64_t>(head.seed)).EndObject();
+}
+
+}  // namespace
+
+std::string_view FinishReasonName(engine::FinishReason reason) {
+  CHECK(reason == engine::FinishReason::kStop || reason == engine::FinishReason::kLength)
+      << "not the end of an answer: " << static_cast<int>(reason);
+  return reason == engine::FinishReason::kStop ? "stop" : "length";
+}
+
+std::string ChatJson(const ChatHead& head, std::span<const ChatChoice> choices,
+                     const ChatUsage& usage, const text::Tokenizer& tokenizer) {
+  std::string out;
+  JsonWriter json(out);
+  json.BeginObject();
+  WriteHead(json, head, "chat.completion");
+  json.Key("choices").BeginArray();
+  for (size_t i = 0; i < choices.size(); ++i) {
+    json.BeginObject().Key("index").Uint(i).Key("message").BeginObject();
+    json.Key("role").String("assistant").Key("content").String(choices[i].text);
+    json.Key("refusal").Null().EndObject().Key("logprobs");
+    if (head.logprobs) {
+      WriteLogprobs(json, choices[i].logprobs, tokenizer);
+    } else {
+      json.Null();
+    }
+    json.Key("finish_reason").String(choices[i].finish_reason).EndObject();
+  }
+  json.EndArray().Key("usage");
+  WriteUsage(json, usage);
+  WriteSeed(json, head);
+  json.EndObject();
+  return out;
+}
+
+ChatChunks::ChatChunks(const ChatHead& head, const text::Tokenizer& tokenizer)
+    : tokenizer_(tokenizer), logprobs_(head.logprobs) {
+  JsonWriter json(prefix_);
+  json.BeginObject();
+  WriteHead(json, head, "chat.completion.chunk");
+  usage_prefix_ = prefix_ + ",\"choices\":[],\"usage\":";
+  prefix_ += ",\"choices\":[{\"index\":";
+  suffix_ = head.usage_in_chunks ? "}],\"usage\":null" : "}]";
+  JsonWriter seed(seed_);
+  WriteSeed(seed, head);
+}
+
+std::string ChatChunks::Choice(uint32_t sample_index, std::string_view delta,
+                               std::string_view logprobs, std::string_view finish_reason) const {
+  std::string out;
+  out.reserve(prefix_.size() + delta.size() + logprobs.size() + suffix_.size() + 96);
+  out += prefix_;
+  out += std::to_string(sample_index);
+  out += ",\"delta\":";
+  out += delta;
+  out += ",\"logprobs\":";
+  out += logprobs;
+  out += ",\"finish_reason\":";
+  out += finish_reason;
+  out += suffix_;
+  return out;
+}
+
+std::string ChatChunks::Role(uint32_t sample_index) const {
+  std::string out =
+      Choice(sample_index, R"({"role":"assistant","content":"","refusal":null})", "null", "null");
+  return out + ',' + seed_ + '}';
+}
+
+std::string ChatChunks::Content(uint32_t sample_index, std::string_view text,
+                                std::span<const TokenLogprob> logprobs) const {
+  std::string delta;
+  JsonWriter json(delta);
+  json.BeginObject().Key("content").String(text).EndObject();
+  std::string logprobs_json = "null";
+  if (logprobs_ && !logprobs.empty()) {
+    logprobs_json.clear();
+    JsonWriter logprobs_writer(logprobs_json);
+    WriteLogprobs(logprobs_writer, logprobs, tokenizer_);
+  }
+  return Choice(sample_index, delta, logprobs_json, "null") + '}';
+}
+
+std::string ChatChunks::Finish(uint32_t sample_index, std::string_view reason) const {
+  return Choice(sample_index, "{}", "null", '"' + std::string(reason) + '"') + '}';
+}
+
+std::string ChatChunks::Usage(const ChatUsage& usage) const {
+  std::string out = usage_prefix_;
+  JsonWriter json(out);
+  WriteUsage(json, usage);
+  return out + '}';
+}
+
+}  // namespace plumb::api

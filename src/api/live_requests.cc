@@ -1,0 +1,91 @@
+// api/live_requests.cc
+// See live_requests.h.
+#include "api/live_requests.h"
+
+#include <chrono>
+#include <vector>
+
+#include "base/check.h"
+
+namespace plumb::api {
+
+using engine::RequestId;
+
+namespace {
+uint64_t Key(RequestId id) { return static_cast<uint64_t>(id); }
+}  // namespace
+
+bool LiveRequests::Add(RequestId id, std::unique_ptr<ChatSink>& sink) {
+  std::lock_guard lock(mutex_);
+  if (entries_.size() >= count_max_) return false;
+  const bool added = entries_.emplace(Key(id), Entry{.sink = std::move(sink)}).second;
+  CHECK(added) << "request id used twice: " << Key(id);
+  return true;
+}
+
+ChatSink* LiveRequests::Find(RequestId id) {
+  std::lock_guard lock(mutex_);
+  const auto entry = entries_.find(Key(id));
+  return entry == entries_.end() ? nullptr : entry->second.sink.get();
+}
+
+// The entry goes last, so that WaitEmpty also waits for the sink's destruction. Notified under the
+// lock: the waiter may destroy this object as soon as it has it.
+void LiveRequests::Remove(RequestId id) {
+  std::unique_ptr<ChatSink> removed;
+  {
+    std::lock_guard lock(mutex_);
+    const auto entry = entries_.find(Key(id));
+    if (entry == entries_.end()) return;
+    removed = std::move(entry->second.sink);
+  }
+  removed.reset();
+  std::lock_guard lock(mutex_);
+  entries_.erase(Key(id));
+  if (entries_.empty()) emptied_.notify_all();
+}
+
+void LiveRequests::ClientLeft(RequestId id) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto entry = entries_.find(Key(id));
+    if (entry == entries_.end()) return;
+    entry->second.client_left = true;
+  }
+  generator_.Cancel(id);
+}
+
+bool LiveRequests::client_left(RequestId id) const {
+  std::lock_guard lock(mutex_);
+  const auto entry = entries_.find(Key(id));
+  return entry != entries_.end() && entry->second.client_left;
+}
+
+void LiveRequests::Submitted(RequestId id) {
+  if (client_left(id)) generator_.Cancel(id);
+}
+
+size_t LiveRequests::size() const {
+  std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+void LiveRequests::CancelAll() {
+  std::vector<RequestId> ids;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [key, entry] : entries_) {
+      entry.client_left = true;
+      ids.push_back(RequestId{key});
+    }
+  }
+  for (const RequestId id : ids) generator_.Cancel(id);
+}
+
+bool LiveRequests::WaitEmpty(base::Duration timeout) {
+  std::unique_lock lock(mutex_);
+  return emptied_.wait_for(lock, std::chrono::nanoseconds(timeout.ns),
+                           [&] { return entries_.empty(); });
+}
+
+}  // namespace plumb::api

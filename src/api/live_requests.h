@@ -1,0 +1,64 @@
+// api/live_requests.h
+// Owns the chat requests between acceptance and the generator's last word. A client that leaves
+// does not end its request here: it cancels, and the sink stays until the generator confirms, since
+// events may still be on their way. Bounded; full is refused at the door.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "api/chat_sink.h"
+#include "base/clock.h"
+#include "engine/generator.h"
+
+namespace plumb::api {
+
+// A resource type. Thread: any, for every method. No lock is held while calling out.
+class LiveRequests {
+ public:
+  // Borrows the generator.
+  LiveRequests(engine::Generator& generator, size_t count_max)
+      : generator_(generator), count_max_(count_max) {}
+
+  // An id that no other request of this object has had.
+  engine::RequestId NextId() { return engine::RequestId{next_id_.fetch_add(1) + 1}; }
+
+  // Takes the sink; false when full (the sink is then still the caller's).
+  bool Add(engine::RequestId id, std::unique_ptr<ChatSink>& sink);
+  // The sink, borrowed until Remove; nullptr when unknown.
+  ChatSink* Find(engine::RequestId id);
+  // Destroys the sink; only once the generator has nothing more to say, or never had it. An unknown
+  // id is no error.
+  void Remove(engine::RequestId id);
+
+  // Remembers that the client is gone and cancels. An unknown id is no error.
+  void ClientLeft(engine::RequestId id);
+  bool client_left(engine::RequestId id) const;
+  // The generator has the request: it may have been left before that, when Cancel could not find
+  // it.
+  void Submitted(engine::RequestId id);
+
+  size_t size() const;
+  void CancelAll();
+  // False when requests are still live after `timeout`.
+  bool WaitEmpty(base::Duration timeout);
+
+ private:
+  struct Entry {
+    std::unique_ptr<ChatSink> sink;
+    bool client_left = false;
+  };
+
+  engine::Generator& generator_;
+  const size_t count_max_;
+  std::atomic<uint64_t> next_id_{0};
+  mutable std::mutex mutex_;
+  std::condition_variable emptied_;
+  std::unordered_map<uint64_t, Entry> entries_;  // guarded by mutex_
+};
+
+}  // namespace plumb::api

@@ -1,0 +1,25 @@
+// api/models.h
+// GET /v1/models and GET /v1/models/{id}: the model that this process serves, under each of its
+// names.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plumb::api {
+
+// A value type.
+struct ModelCard {
+  std::vector<std::string> names;  // the model's own first, then aliases; never empty
+  int64_t created = 0;             // Unix seconds
+  uint32_t context_max = 0;        // tokens; shown as "context_length", which is ours
+};
+
+std::string ModelListJson(const ModelCard& model);
+// Nothing when the model has no such name.
+std::optional<std::string> ModelJson(const ModelCard& model, std::string_view name);
+
+}  // namespace plumb::api

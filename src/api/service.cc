@@ -1,0 +1,184 @@
+// api/service.cc
+// See service.h. The life of a call: request id, route, key, drain, endpoint.
+#include "api/service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "api/errors.h"
+#include "api/health.h"
+#include "base/random.h"
+
+namespace plumb::api {
+
+using base::Status;
+using net::HttpMethod;
+using net::HttpResponse;
+
+namespace {
+
+constexpr size_t kRequestIdBytesMax = 128;
+constexpr uint32_t kDrainRetryAfterMs = 5000;
+
+// What a client may choose as its request id: it goes into headers and logs.
+bool IsRequestId(std::string_view id) {
+  const auto allowed = [](unsigned char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  return !id.empty() && id.size() <= kRequestIdBytesMax &&
+         std::all_of(id.begin(), id.end(), allowed);
+}
+
+std::string ChooseRequestId(const net::HttpRequest& request) {
+  const auto given = request.headers.Get("X-Request-Id");
+  if (given && IsRequestId(*given)) return std::string(*given);
+  return fmt::format("req-{:016x}", base::EntropySeed());
+}
+
+// "application/json", with or without parameters.
+bool IsJson(const net::HttpRequest& request) {
+  const auto type = request.headers.Get("Content-Type");
+  if (!type) return false;
+  std::string_view name = type->substr(0, type->find(';'));
+  while (!name.empty() && (name.back() == ' ' || name.back() == '\t')) name.remove_suffix(1);
+  return net::EqualsIgnoreCase(name, "application/json");
+}
+
+ChatOptions WithNames(ChatOptions options, const std::vector<std::string>& names) {
+  options.model_names = names;
+  return options;
+}
+
+Status Draining() {
+  return Status(base::Code::kUnavailable, "the server is stopping; send the request elsewhere")
+      .WithReason("server_stopping")
+      .WithRetryAfterMs(kDrainRetryAfterMs);
+}
+
+}  // namespace
+
+struct Service::Call {
+  net::HttpRequest request;
+  std::unique_ptr<net::HttpExchange> exchange;
+  std::string request_id;
+  std::string_view route;  // its pattern, empty before routing
+};
+
+struct Service::Route {
+  HttpMethod method;
+  std::string_view path;
+  bool prefix;      // `path` is followed by a name
+  bool key_needed;  // when keys are configured at all
+  bool while_draining;
+  void (Service::*serve)(Call call);
+
+  bool Matches(std::string_view requested) const {
+    if (!prefix) return requested == path;
+    return requested.size() > path.size() && requested.starts_with(path);
+  }
+};
+
+const Service::Route Service::kRoutes[] = {
+    {HttpMethod::kPost, ChatCompletions::kRoute, false, true, false, &Service::ServeChat},
+    {HttpMethod::kGet, "/v1/models", false, true, false, &Service::ServeModelList},
+    {HttpMethod::kGet, "/v1/models/", true, true, false, &Service::ServeModel},
+    {HttpMethod::kGet, "/metrics", false, true, true, &Service::ServeMetrics},
+    {HttpMethod::kGet, "/health", false, false, true, &Service::ServeHealth},
+    {HttpMethod::kGet, "/ready", false, false, true, &Service::ServeReady},
+};
+
+Service::Service(ServiceConfig config, ServiceParts parts)
+    : model_(std::move(config.model)),
+      parts_(std::move(parts)),
+      chat_(WithNames(std::move(config.chat), model_.names),
+            {parts_.generator, parts_.tokenizer, parts_.chat_template, parts_.clock,
+             parts_.metrics.api, parts_.logger}) {}
+
+std::vector<std::string> Service::RoutePatterns() {
+  std::vector<std::string> patterns;
+  for (const Route& route : kRoutes) patterns.emplace_back(route.path);
+  return patterns;
+}
+
+Service::~Service() { Stop(); }
+
+void Service::OnRequest(net::HttpRequest request, std::unique_ptr<net::HttpExchange> exchange) {
+  Call call{.request_id = ChooseRequestId(request)};
+  call.request = std::move(request);
+  call.exchange = std::move(exchange);
+  const Route* other_method = nullptr;
+  for (const Route& route : kRoutes) {
+    if (!route.Matches(call.request.path)) continue;
+    call.route = route.path;
+    if (route.method == call.request.method) return Dispatch(route, std::move(call));
+    other_method = &route;
+  }
+  if (other_method == nullptr) {
+    ApiError error = ErrorFromHttp(404, "there is nothing at this path");
+    error.code = "unknown_url";
+    return Answer(call, ErrorResponse(error));
+  }
+  const std::string_view allowed = net::MethodName(other_method->method);
+  HttpResponse response =
+      ErrorResponse(ErrorFromHttp(405, fmt::format("this path takes {} only", allowed)));
+  response.headers.Add("Allow", std::string(allowed));
+  Answer(call, std::move(response));
+}
+
+void Service::Dispatch(const Route& route, Call call) {
+  if (route.key_needed) {
+    const auto key = parts_.keys.Check(call.request.headers.Get("Authorization"));
+    if (!key.ok()) return Answer(call, ErrorResponse(ErrorFromStatus(key.status())));
+  }
+  if (draining_.load() && !route.while_draining)
+    return Answer(call, ErrorResponse(ErrorFromStatus(Draining())));
+  (this->*route.serve)(std::move(call));
+}
+
+// JSON only: a web page may send other types across origins without asking, JSON it may not.
+void Service::ServeChat(Call call) {
+  if (!IsJson(call.request)) {
+    return Answer(call, ErrorResponse(ErrorFromHttp(
+                            415, "send the body with Content-Type: application/json")));
+  }
+  chat_.Handle(std::move(call.request), std::move(call.request_id), std::move(call.exchange));
+}
+
+void Service::ServeModelList(Call call) { Answer(call, JsonResponse(ModelListJson(model_))); }
+
+void Service::ServeModel(Call call) {
+  const std::string_view name = std::string_view(call.request.path).substr(call.route.size());
+  if (auto json = ModelJson(model_, name)) return Answer(call, JsonResponse(*std::move(json)));
+  const Status missing = base::NotFound("no model of this name is served here")
+                             .WithField("model")
+                             .WithReason("model_not_found");
+  Answer(call, ErrorResponse(ErrorFromStatus(missing)));
+}
+
+void Service::ServeHealth(Call call) { Answer(call, HealthResponse()); }
+
+void Service::ServeReady(Call call) { Answer(call, ReadyResponse(Ready())); }
+
+Status Service::Ready() const { return draining_.load() ? Draining() : parts_.ready(); }
+
+void Service::ServeMetrics(Call call) {
+  if (parts_.refresh_metrics) parts_.refresh_metrics();
+  HttpResponse response{.status = 200, .headers = {}, .body = parts_.metrics.Expose()};
+  response.headers.Add("Content-Type", std::string(telemetry::kExpositionContentType));
+  Answer(call, std::move(response));
+}
+
+void Service::Answer(Call& call, HttpResponse response) {
+  parts_.metrics.api.CountRequest(call.route, response.status);
+  response.headers.Add("X-Request-Id", call.request_id);
+  call.exchange->Respond(std::move(response));
+}
+
+HttpResponse Service::FormatRefusal(const net::HttpRefusal& refusal) const {
+  return ErrorResponse(ErrorFromHttp(refusal.status, std::string(refusal.message)));
+}
+
+}  // namespace plumb::api

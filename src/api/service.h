@@ -1,0 +1,99 @@
+// api/service.h
+// The HTTP face of plumb: one routing table by exact path and method, authorisation on the routed
+// handler, and the endpoints behind it. Wired by cli: generator, then service, then server; stopped
+// in the opposite order. Read next: api/chat_completions.h, api/models.h, api/health.h.
+//
+//   route                          key needed   answers
+//   POST /v1/chat/completions      yes          api/chat_completions.h
+//   GET  /v1/models, /v1/models/M  yes          api/models.h
+//   GET  /metrics                  yes          Prometheus text; open like all else without keys
+//   GET  /health                   no           200 while the process lives
+//   GET  /ready                    no           200 only when a request can be served, else 503
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/chat_completions.h"
+#include "api/models.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "engine/generator.h"
+#include "net/http_server.h"
+#include "telemetry/log.h"
+#include "telemetry/metrics.h"
+#include "tenancy/api_key.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace plumb::api {
+
+struct ServiceConfig {
+  ModelCard model;
+  ChatOptions chat;  // model_names is taken from `model`
+};
+
+// Borrowed for the service's life.
+struct ServiceParts {
+  engine::Generator& generator;
+  const text::Tokenizer& tokenizer;
+  const text::ChatTemplate& chat_template;
+  const tenancy::ApiKeys& keys;
+  telemetry::Metrics& metrics;  // built with Service::RoutePatterns()
+  telemetry::Logger& logger;
+  const base::Clock& clock;
+  // Ok when the generator takes requests and makes progress; the message goes to whoever asks
+  // /ready. Thread: any; must not block.
+  std::function<base::Status()> ready;
+  // Copies numbers kept elsewhere into `metrics` before they are shown; may be empty. Thread: any.
+  std::function<void()> refresh_metrics;
+};
+
+// A resource type. Thread: any, for every method.
+class Service final : public net::HttpHandler {
+ public:
+  Service(ServiceConfig config, ServiceParts parts);
+  ~Service() override;  // Stop()
+
+  // HttpServerOptions::drain_paths should hold these: they answer to the end.
+  static std::vector<std::string> DrainPaths() { return {"/health", "/ready", "/metrics"}; }
+  // The values of the label `route` in metrics.
+  static std::vector<std::string> RoutePatterns();
+
+  void OnRequest(net::HttpRequest request, std::unique_ptr<net::HttpExchange> exchange) override;
+  net::HttpResponse FormatRefusal(const net::HttpRefusal& refusal) const override;
+
+  // From now on /ready says 503 and new requests get 503 with Retry-After; running ones go on.
+  void BeginDrain() { draining_.store(true); }
+  // Cancels what still runs and waits for the generator's confirmation: after the server's
+  // Shutdown, before the generator is destroyed.
+  void Stop() { chat_.Stop(); }
+
+  // Chat requests accepted and not yet ended.
+  size_t live_requests() const { return chat_.live(); }
+
+ private:
+  struct Call;
+  struct Route;
+  static const Route kRoutes[];
+
+  void Dispatch(const Route& route, Call call);
+  void ServeChat(Call call);
+  void ServeModelList(Call call);
+  void ServeModel(Call call);
+  void ServeHealth(Call call);
+  void ServeReady(Call call);
+  void ServeMetrics(Call call);
+  base::Status Ready() const;
+  void Answer(Call& call, net::HttpResponse response);
+
+  const ModelCard model_;
+  const ServiceParts parts_;
+  ChatCompletions chat_;
+  std::atomic<bool> draining_{false};
+};
+
+}  // namespace plumb::api
