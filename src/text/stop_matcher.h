@@ -19,8 +19,10 @@ class StopMatcher {
     std::string text;                  // released; never contains a stop string
     std::optional<size_t> stop_index;  // which stop was met; nothing after it is released
   };
-  // The earliest match in the text wins; at the same place, the earlier entry of `stops`. After a
-  // match, further pushes release nothing.
+  // The stop that is complete first wins; of those complete at once, the one that begins first,
+  // then the earlier entry. (Waiting for a longer stop that begins earlier would cost tokens that
+  // the caller asked not to have.) After a match, further pushes release nothing. Empty stops are
+  // ignored.
   Output Push(std::string_view text);
   // The end without a stop: what was held back.
   std::string Finish();

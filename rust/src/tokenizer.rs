@@ -1,0 +1,62 @@
+//! What every tokenizer is to C++: a table of entries (name, bytes, control) and an encoder of whole
+//! texts. The encoder depends on the model; the table is always complete and checked.
+
+use crate::abi::Failure;
+
+/// How a vocabulary entry is used; the values of text::TokenKind (GGUF's token_type).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Normal,
+    Unknown,
+    Control,
+    UserDefined,
+    Unused,
+    Byte,
+}
+
+impl Kind {
+    pub fn of(value: u8) -> Result<Kind, Failure> {
+        Ok(match value {
+            1 => Kind::Normal,
+            2 => Kind::Unknown,
+            3 => Kind::Control,
+            4 => Kind::UserDefined,
+            5 => Kind::Unused,
+            6 => Kind::Byte,
+            _ => return Err(Failure::Invalid(format!("token kind {value} is not known"))),
+        })
+    }
+}
+
+/// One entry. `bytes` is what it adds to a text: empty for control and unknown entries.
+pub struct Entry {
+    pub name: String,
+    pub bytes: Vec<u8>,
+    pub control: bool,
+}
+
+/// Text to ids. Thread: any.
+pub trait Encoder: Send + Sync {
+    /// `parse_control`: control tokens written out in the text become tokens. `add_special`: with
+    /// what stands around a text.
+    fn encode(
+        &self,
+        text: &str,
+        parse_control: bool,
+        add_special: bool,
+    ) -> Result<Vec<u32>, Failure>;
+}
+
+pub struct Tokenizer {
+    pub entries: Vec<Entry>,
+    pub encoder: Box<dyn Encoder>,
+}
+
+/// The byte of an entry named "<0x0A>", if it is one.
+pub fn byte_of_name(name: &str) -> Option<u8> {
+    let digits = name.strip_prefix("<0x")?.strip_suffix('>')?;
+    if digits.len() != 2 {
+        return None;
+    }
+    u8::from_str_radix(digits, 16).ok()
+}

@@ -1,0 +1,96 @@
+// engine/vocabulary.cc: the keys of a GGUF tokenizer, read one by one.
+#include "engine/vocabulary.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+namespace plumb::engine {
+namespace {
+
+using model::Gguf;
+
+base::Status ReadId(const Gguf& file, std::string_view key, std::optional<uint32_t>& id) {
+  if (!file.Has(key)) return base::OkStatus();
+  ASSIGN_OR_RETURN(const uint64_t value, file.Unsigned(key));
+  if (value > std::numeric_limits<uint32_t>::max()) {
+    return base::Corrupt(fmt::format("{} is {}, which is no token id", key, value));
+  }
+  id = static_cast<uint32_t>(value);
+  return base::OkStatus();
+}
+
+base::Status ReadFlag(const Gguf& file, std::string_view key, std::optional<bool>& flag) {
+  if (!file.Has(key)) return base::OkStatus();
+  ASSIGN_OR_RETURN(flag, file.Bool(key));
+  return base::OkStatus();
+}
+
+base::Status ReadKinds(const Gguf& file, std::vector<text::TokenKind>& kinds) {
+  constexpr std::string_view kKey = "tokenizer.ggml.token_type";
+  if (!file.Has(kKey)) return base::OkStatus();
+  ASSIGN_OR_RETURN(const auto values, file.Integers(kKey));
+  kinds.reserve(values.size());
+  for (const int64_t value : values) {
+    // 0 ("undefined") stands in some files for an ordinary entry.
+    if (value < 0 || value > static_cast<int64_t>(text::TokenKind::kByte)) {
+      return base::Corrupt(fmt::format("{} holds {}, which is no kind of token", kKey, value));
+    }
+    kinds.push_back(value == 0 ? text::TokenKind::kNormal : static_cast<text::TokenKind>(value));
+  }
+  return base::OkStatus();
+}
+
+base::Status ReadScores(const Gguf& file, std::vector<float>& scores) {
+  constexpr std::string_view kKey = "tokenizer.ggml.scores";
+  if (!file.Has(kKey)) return base::OkStatus();
+  ASSIGN_OR_RETURN(const auto values, file.Numbers(kKey));
+  scores.assign(values.begin(), values.end());
+  return base::OkStatus();
+}
+
+base::Status ReadSpecials(const Gguf& file, text::VocabularySpec& spec) {
+  RETURN_IF_ERROR(ReadId(file, "tokenizer.ggml.bos_token_id", spec.bos));
+  RETURN_IF_ERROR(ReadId(file, "tokenizer.ggml.eos_token_id", spec.eos));
+  RETURN_IF_ERROR(ReadId(file, "tokenizer.ggml.eot_token_id", spec.eot));
+  RETURN_IF_ERROR(ReadId(file, "tokenizer.ggml.unknown_token_id", spec.unk));
+  RETURN_IF_ERROR(ReadId(file, "tokenizer.ggml.padding_token_id", spec.pad));
+  RETURN_IF_ERROR(ReadId(file, "tokenizer.ggml.seperator_token_id", spec.sep));  // sic
+  RETURN_IF_ERROR(ReadId(file, "tokenizer.ggml.cls_token_id", spec.cls));
+  RETURN_IF_ERROR(ReadId(file, "tokenizer.ggml.mask_token_id", spec.mask));
+  RETURN_IF_ERROR(ReadFlag(file, "tokenizer.ggml.add_bos_token", spec.add_bos));
+  RETURN_IF_ERROR(ReadFlag(file, "tokenizer.ggml.add_eos_token", spec.add_eos));
+  RETURN_IF_ERROR(ReadFlag(file, "tokenizer.ggml.add_space_prefix", spec.add_space_prefix));
+  return ReadFlag(file, "tokenizer.ggml.remove_extra_whitespaces", spec.remove_extra_whitespaces);
+}
+
+}  // namespace
+
+base::Result<text::VocabularySpec> ReadVocabulary(const Gguf& file) {
+  text::VocabularySpec spec;
+  ASSIGN_OR_RETURN(spec.model, file.Text("tokenizer.ggml.model"));
+  if (file.Has("tokenizer.ggml.pre")) {
+    ASSIGN_OR_RETURN(spec.pre, file.Text("tokenizer.ggml.pre"));
+  }
+  ASSIGN_OR_RETURN(const auto tokens, file.Texts("tokenizer.ggml.tokens"));
+  spec.tokens.assign(tokens.begin(), tokens.end());
+  if (file.Has("tokenizer.ggml.merges")) {
+    ASSIGN_OR_RETURN(const auto merges, file.Texts("tokenizer.ggml.merges"));
+    spec.merges.assign(merges.begin(), merges.end());
+  }
+  RETURN_IF_ERROR(ReadScores(file, spec.scores));
+  RETURN_IF_ERROR(ReadKinds(file, spec.kinds));
+  RETURN_IF_ERROR(ReadSpecials(file, spec));
+  return spec;
+}
+
+base::Result<std::string> ReadChatTemplate(const Gguf& file) {
+  constexpr std::string_view kKey = "tokenizer.chat_template";
+  if (!file.Has(kKey)) return std::string();
+  ASSIGN_OR_RETURN(const std::string_view source, file.Text(kKey));
+  return std::string(source);
+}
+
+}  // namespace plumb::engine
