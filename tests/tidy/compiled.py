@@ -1,17 +1,19 @@
 # tests/tidy/compiled.py
-# The rules that run a tool per file: every header compiles alone, every C++ file is formatted. A
-# verdict is kept under a hash of all that it depends on, so that a second run costs nothing.
+# The rules that run a tool per file: every header compiles alone, every C++ file is formatted,
+# every script passes shellcheck. A verdict is kept under a hash of all that it depends on, so that
+# a second run costs nothing.
 import concurrent.futures
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
+from budgets import is_script
 from tree import CPP, Violation
 
 FORMATTER = "clang-format-19"
+SHELLCHECK = "shellcheck"
 TOOL_SECONDS_MAX = 300
 KEPT_MAX = 5000
 
@@ -55,9 +57,6 @@ def check_self_contained(tree, compiler, cache):
 
 
 def check_format(tree, cache):
-    """None when there is no formatter here."""
-    if not shutil.which(FORMATTER):
-        return None
 
     def judge(path):
         done = _run([FORMATTER, "--dry-run", "-Werror", path], tree.root, "")
@@ -67,6 +66,19 @@ def check_format(tree, cache):
     style, version = tree.text(".clang-format"), _version(FORMATTER)
     return _judge_all(tree, tree.select(*CPP), "format", judge,
                       lambda path: ("format", version, style, tree.text(path)), cache)
+
+
+def check_shell(tree, cache):
+    scripts = [p for p in tree.paths if p.endswith(".sh") or
+               (is_script(tree, p) and "sh" in tree.lines(p)[0])]
+
+    def judge(path):
+        done = _run([SHELLCHECK, "--format=gcc", path], tree.root, "")
+        return done.returncode == 0, (done.stdout.splitlines() or [done.stderr])[0]
+
+    common = [tree.text(p) for p in scripts if "/lib/" in p] + [tree.text(".shellcheckrc")]
+    return _judge_all(tree, scripts, "shellcheck", judge,
+                      lambda path: ("shell", _version(SHELLCHECK), common, tree.text(path)), cache)
 
 
 def _judge_all(tree, paths, rule, judge, key, cache):

@@ -29,11 +29,15 @@ LIBRARIES = {
     "fmt/": "fmt::fmt", "spdlog/": "spdlog::spdlog", "prometheus/": "prometheus-cpp::core",
     "nlohmann/": "nlohmann_json::nlohmann_json", "simdjson": "simdjson::simdjson",
     "boost/": "Boost::headers", "openssl/": "OpenSSL::", "sleef": "PkgConfig::SLEEF",
-    "CLI/": "CLI11::CLI11", "toml++/": "tomlplusplus::tomlplusplus", "plumb_rust": "plumb_rust",
+    "plumb_rust": "plumb_rust",
     "grpc": "gRPC::", "google/protobuf/": "protobuf::", "ucp/": "PkgConfig::UCX",
     "xxhash": "PkgConfig::XXHASH", "zstd": "PkgConfig::ZSTD", "sqlite3": "SQLite::SQLite3",
     "liburing": "PkgConfig::URING", "rados/": "PkgConfig::RADOS", "mpi.h": "MPI::",
 }
+
+
+# Libraries that are headers only, so that no LIBS shows them -> the modules that may include them.
+HEADER_ONLY = {"CLI/": {"cli"}, "toml++/": {"cli"}}
 
 
 def declared(text):
@@ -80,7 +84,7 @@ def _check_sources(tree, cmake):
         for line, spelling in tree.includes(path):
             name = spelling[1:-1]
             problem = (_judge_project(path, module, name, deps) if _is_ours(tree, name) else
-                       _judge_library(path, module, name, libs) if spelling[0] == "<" or
+                       _judge_library(module, name, libs) if spelling[0] == "<" or
                        _library(name) else f"{spelling} is no file under src/")
             if problem:
                 out.append(Violation(path, line, "layers", problem))
@@ -108,8 +112,11 @@ def _library(name):
     return next((lib for prefix, lib in LIBRARIES.items() if name.startswith(prefix)), None)
 
 
-def _judge_library(path, module, name, libs):
+def _judge_library(module, name, libs):
     library = _library(name)
+    for prefix, modules in HEADER_ONLY.items():
+        if name.startswith(prefix) and module not in modules:
+            return f"<{name}> belongs to {', '.join(sorted(modules))}"
     if library is None:
         return None
     if module == "base":

@@ -63,12 +63,18 @@ def _dead_sources(tree):
             if path.count("/") > 3:
                 out.append(Violation(path, 1, "dead-file", "too deep: no glob builds it"))
         elif path.startswith(("tests/", "eval/")):
-            lists = tree.text(f"{folder}/CMakeLists.txt")
-            words = re.findall(r"[\w*.${}/-]+", lists)
-            if not any(fnmatch.fnmatch(name, os.path.basename(w)) for w in words
-                       if w.endswith(".cc")):
+            words = [w for lists in _cmake_lists(folder)
+                     for w in re.findall(r"[\w*.${}/-]+\.cc\b", tree.text(lists))]
+            if not any(fnmatch.fnmatch(name, os.path.basename(w)) for w in words):
                 out.append(Violation(path, 1, "dead-file", f"{folder}/CMakeLists.txt omits it"))
     return out
+
+
+def _cmake_lists(folder):
+    """The CMakeLists.txt of the folder and of those above it, the root's left out."""
+    while folder:
+        yield f"{folder}/CMakeLists.txt"
+        folder = os.path.dirname(folder)
 
 
 def _dead_rust(tree):

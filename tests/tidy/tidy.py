@@ -4,6 +4,7 @@
 # what exists. Prints one line a violation, exit status 1 if any. Standard library only.
 # Rules are functions Tree -> violations in the files beside this one; exceptions are in allow.txt.
 import argparse
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -65,10 +66,12 @@ def judge(tree, compiler=None, cache_path=None):
         violations += compiled.check_self_contained(tree, compiler, cache)
     else:
         notes.append("self-contained: not checked, no --compiler given")
-    formatted = compiled.check_format(tree, cache)
-    if formatted is None:
-        notes.append(f"format: not checked, no {compiled.FORMATTER} here")
-    violations += formatted or []
+    for rule, tool in ((compiled.check_format, compiled.FORMATTER),
+                       (compiled.check_shell, compiled.SHELLCHECK)):
+        if shutil.which(tool):
+            violations += rule(tree, cache)
+        else:
+            notes.append(f"not checked, no {tool} here: {rule.__name__}")
     cache.save()
     allowed, wrong = read_allow(tree.text("tests/tidy/allow.txt"))
     return sorted(set(wrong + apply_allow(violations, allowed)), key=str), notes

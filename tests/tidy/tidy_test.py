@@ -71,8 +71,9 @@ GOOD = {
         """,
     "src/tensor/kernel.h": "// tensor/kernel.h\n// Sums.\n#pragma once\n#include <fmt/format.h>\n"
                            "int Sum(int count = 1'000);\n",
-    "src/tensor/kernel.cc": "// tensor/kernel.cc\n// Sums, in order.\n#include \"tensor/kernel.h\"\n"
-                            "#include \"base/clock.h\"\nint Sum(int count) { return count; }\n",
+    "src/tensor/kernel.cc": "// tensor/kernel.cc\n// Sums, in order.\n"
+                            "#include \"tensor/kernel.h\"\n#include \"base/clock.h\"\n"
+                            "int Sum(int count) { return count; }\n",
     "src/engine/request.h": "// engine/request.h\n// What is asked.\n#pragma once\n",
     "src/engine/engine.cc": "// engine/engine.cc\n// Answers.\n#include \"engine/request.h\"\n"
                             "#include \"tensor/kernel.h\"\n#include \"engine/inner.h\"\n",
@@ -147,6 +148,10 @@ class TidyTest(unittest.TestCase):
 
     def test_a_library_outside_libs_is_named(self):
         self.append("src/engine/engine.cc", "#include <boost/asio.hpp>\n")
+        self.expect("layers", "src/engine/engine.cc")
+
+    def test_a_header_only_library_has_its_modules(self):
+        self.append("src/engine/engine.cc", "#include <CLI/App.hpp>\n")
         self.expect("layers", "src/engine/engine.cc")
 
     def test_an_include_of_no_file_is_named(self):
@@ -367,6 +372,12 @@ class TidyTest(unittest.TestCase):
         tree.paths = ["src/engine/inner.h", "src/engine/request.h"]
         found = compiled.check_format(tree, compiled.Cache(None))
         self.assertEqual([(v.rule, v.path) for v in found], [("format", "src/engine/inner.h")])
+
+    @unittest.skipUnless(shutil.which(compiled.SHELLCHECK), "no shellcheck here")
+    def test_a_script_with_a_fault_is_named(self):
+        self.append("scripts/go.sh", "rm -rf $1/x\n")
+        found = compiled.check_shell(Tree.load(self.root), compiled.Cache(None))
+        self.assertEqual([(v.rule, v.path) for v in found], [("shellcheck", "scripts/go.sh")])
 
 
 class ParsingTest(unittest.TestCase):

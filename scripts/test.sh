@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Runs all tests: ./scripts/test.sh [--fast]
+# Installs what they need (apt, and PyPI packages into build/), builds, then runs: unit, wire,
+# golden and tidy tests (ctest), the openai SDK against a running server, and the parsers of
+# untrusted input once more under address and undefined-behaviour sanitizers.
+# --fast: unit tests and tidy only.
+set -euo pipefail
+# shellcheck source=lib/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
+# shellcheck source=lib/build.sh
+source "$ROOT/scripts/lib/build.sh"
+
+# Modules that parse what strangers send; their unit tests run under the sanitizers too.
+SANITIZED=(base text net model api)
+MODEL=smollm2-135m
+
+# Lets through what matters of ctest's output: every 50th success, all else.
+condense() {
+  awk '/^ *Start +[0-9]+:/ { next }
+       / Passed +[0-9.]+ sec/ { if (++passed % 50) next }
+       { print; fflush() }'
+}
+
+# run_ctest PRESET ARGUMENT...
+run_ctest() {
+  local preset=$1
+  shift
+  say "testing ($preset)"
+  env -C "$ROOT" ctest --preset "$preset" -j "$(nproc)" --no-tests=error "$@" \
+    > >(tee "$LOGS/ctest-$preset.log" | condense) || die "tests failed ($preset)"
+}
+
+fetch_data() {
+  pull "$MODEL"
+  step "fetching tokenizer vectors" fetch-tokenizer "$ROOT/tests/golden/tokenizer/fetch.sh"
+}
+
+main() {
+  local fast=0 targets=()
+  case ${1:-} in
+    --fast) fast=1 ;;
+    ?*) die "unknown option '$1'; see --help" ;;
+  esac
+  "$ROOT/scripts/setup.sh" build rust run test
+  build release all
+  if ((fast)); then
+    run_ctest release -R '^([a-z]+\.|tidy)' -E '^(fuzz|golden|wire|clients)\.'
+    return
+  fi
+  fetch_data
+  run_ctest release
+  step "openai SDK against a server" clients "$ROOT/tests/clients/run.sh"
+  targets=("${SANITIZED[@]/%/_test}")
+  build asan-ubsan "${targets[@]}"
+  run_ctest asan-ubsan -R "^($(IFS='|' && echo "${SANITIZED[*]}"))\."
+  say "all tests passed in $((SECONDS / 60)) min $((SECONDS % 60)) s"
+}
+
+if [[ ${1:-} == --help || ${1:-} == -h ]]; then show_help; fi
+main "$@"
