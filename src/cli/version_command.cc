@@ -1,0 +1,38 @@
+// cli/version_command.cc: compile-time facts and cpuid, behind cli/version_command.h.
+#include "cli/version_command.h"
+
+#include <fmt/format.h>
+
+#include "base/thread.h"
+
+namespace plumb::cli {
+namespace {
+
+std::string VectorFeatures() {
+  std::string features;
+#if defined(__x86_64__)
+  const auto add = [&](bool there, std::string_view name) {
+    if (there) features += (features.empty() ? "" : " ") + std::string(name);
+  };
+  add(__builtin_cpu_supports("avx2") != 0, "avx2");
+  add(__builtin_cpu_supports("fma") != 0, "fma");
+  add(__builtin_cpu_supports("avx512f") != 0, "avx512f");
+  add(__builtin_cpu_supports("avx512bw") != 0, "avx512bw");
+  add(__builtin_cpu_supports("avx512vnni") != 0, "avx512vnni");
+#endif
+  return features.empty() ? "none" : features;
+}
+
+}  // namespace
+
+std::string VersionText() {
+  return fmt::format("plumb {}\ncompiler   {}\nvectors    {}\nprocessors {}\n", kVersion,
+#if defined(__clang__)
+                     "clang " __clang_version__,
+#else
+                     "gcc " __VERSION__,
+#endif
+                     VectorFeatures(), base::UsableProcessors());
+}
+
+}  // namespace plumb::cli
