@@ -1,6 +1,6 @@
 // engine/engine.h
-// The local Generator: one thread that runs receive, plan, forward, sample, publish until it is told
-// to stop. What a request's answer is does not depend on what else runs; see the README here.
+// The local Generator: one thread that runs receive, plan, forward, sample, publish until it is
+// told to stop. What a request's answer is does not depend on what else runs; see the README here.
 // Read next: engine/scheduler.h (who runs in a step), engine/sampler.h, engine/publisher.h.
 #pragma once
 
@@ -34,8 +34,8 @@ struct EngineOptions {
   uint32_t waiting_max = 512;             // samples accepted and not yet started; >= kSamplesMax
   uint32_t rows_max = 512;                // rows of a step
   uint32_t prefill_rows_max = 256;        // prompt rows of a step
-  // Prompt rows are also limited so that a step takes about so long: the bound on how late a running
-  // stream's next token, a cancellation or a deadline may be. 0 = no such limit.
+  // Prompt rows are also limited so that a step takes about so long: the bound on how late a
+  // running stream's next token, a cancellation or a deadline may be. 0 = no such limit.
   base::Duration step_target = base::Milliseconds(80);
   // Healthy() turns false when work is pending and no step has ended for so long.
   base::Duration watchdog = base::Seconds(30);
@@ -64,15 +64,17 @@ class Engine final : public Generator {
   // Drain with a deadline that has passed.
   void Stop();
 
-  // Generator. Besides its codes, Submit gives kInvalidArgument (field "id") for an id that is live.
+  // Generator. Besides its codes, Submit gives kInvalidArgument (field "id") for an id that is
+  // live.
   base::Status Submit(Request request, EventSink& sink) override;
   void Cancel(RequestId id) override;
 
-  // One turn of the loop on the caller's thread; false when nothing is live. For simulation and tests:
-  // only while Start has not been called.
+  // One turn of the loop on the caller's thread; false when nothing is live. For simulation and
+  // tests: only while Start has not been called.
   bool Step();
 
-  // Tokens, prompt and answer together, that one request may have: the model's, or what the pages hold.
+  // Tokens, prompt and answer together, that one request may have: the model's, or what the pages
+  // hold.
   uint32_t context_max() const { return context_max_; }
   const model::ModelInfo& info() const { return model_.info(); }
 
@@ -86,18 +88,24 @@ class Engine final : public Generator {
   Engine(model::Model& model, const text::Tokenizer& tokenizer, const base::Clock& clock,
          const EngineOptions& options, std::unique_ptr<kvcache::PagePool> pool);
 
-  // The loop's parts, in order. Thread: engine.
+  // Registers and queues a checked request, or refuses it. Thread: any.
+  base::Status Enqueue(std::unique_ptr<LiveRequest> live);
+  base::Status Refuse(base::Code code, std::string message);
+
+  // The loop and its parts, in order. Thread: engine.
   void Run();
   void Receive(base::Instant now);
   void Forward(const StepPlan& plan);
   void Sample(const StepPlan& plan);
-  void Publish(const StepPlan& plan, base::Instant now);
+  void Publish(const StepPlan& plan);
 
-  void Accept(std::unique_ptr<LiveRequest> live);
+  void Accept(std::unique_ptr<LiveRequest> live, base::Instant now);
   void EndOverdueAndCancelled(base::Instant now);
-  // Frees what the sequence holds, then tells its sink; the last sample's end drops the request.
-  void End(Sequence& sequence, FinishReason reason, base::Status status);
-  void Sweep();
+  void Begin(engine::Sample& sample);
+  void Deliver(engine::Sample& sample, TokenEvent event, base::Instant now);
+  // Takes the sample out, pages first, then tells its sink: `event` is its last.
+  void Finish(engine::Sample& sample, TokenEvent event);
+  void End(LiveRequest& live, FinishReason reason, const base::Status& status);
   void UpdateGauges();
 
   // Constant after construction.
@@ -125,9 +133,10 @@ class Engine final : public Generator {
   std::atomic<int64_t> drain_deadline_ns_{INT64_MAX};
   std::atomic<int64_t> last_progress_ns_{0};
   mutable std::mutex registry_mutex_;
-  std::unordered_map<uint64_t, LiveRequest*> registry_;  // guarded by registry_mutex_; never iterated
-  uint32_t waiting_ = 0;                                 // guarded by registry_mutex_
-  bool draining_ = false;                                // guarded by registry_mutex_
+  std::unordered_map<uint64_t, LiveRequest*>
+      registry_;           // guarded by registry_mutex_; never iterated
+  uint32_t waiting_ = 0;   // guarded by registry_mutex_
+  bool draining_ = false;  // guarded by registry_mutex_
 
   std::mutex thread_mutex_;
   base::Thread thread_;  // guarded by thread_mutex_

@@ -1,8 +1,8 @@
 // kvcache/page_pool.h
-// The memory of all keys and values: one allocation made at start, cut into equal pages, handed out by
-// number. A page is opaque bytes; it is free exactly when nothing refers to it (DESIGN, invariant 5).
-// Pages are given out again without being cleared: whoever takes one writes before it reads.
-// Thread: engine thread only, except where said.
+// The memory of all keys and values: one allocation made at start, cut into equal pages, handed out
+// by number. A page is opaque bytes; it is free exactly when nothing refers to it (DESIGN,
+// invariant 5). Pages are given out again without being cleared: whoever takes one writes before it
+// reads. Thread: engine thread only, except where said.
 #pragma once
 
 #include <cstddef>
@@ -35,16 +35,17 @@ struct PageLayout {
 // A resource type.
 class PagePool {
  public:
-  // As many pages as fit in `budget_bytes`. kInvalidArgument (field "kv_budget_bytes"): not one page
-  // fits, more than kPagesMax would, or the system refuses the memory; kUnsupported: checkpoints.
+  // As many pages as fit in `budget_bytes`. kInvalidArgument (field "kv_budget_bytes"): not one
+  // page fits, more than kPagesMax would, or the system refuses the memory; kUnsupported:
+  // checkpoints.
   static base::Result<std::unique_ptr<PagePool>> Create(const PageLayout& layout,
                                                         uint64_t budget_bytes);
   ~PagePool();
   PagePool(const PagePool&) = delete;
   PagePool& operator=(const PagePool&) = delete;
 
-  // A free page with one reference, or nothing when none is free. The order in which pages are given
-  // out depends on the calls alone.
+  // A free page with one reference, or nothing when none is free. The order in which pages are
+  // given out depends on the calls alone.
   std::optional<PageId> Allocate();
   // One more, one fewer reference; the last one frees the page. A bug (CHECK) on a free page.
   void Retain(PageId id);
@@ -52,7 +53,7 @@ class PagePool {
 
   uint32_t references(PageId id) const;
   uint32_t free() const { return static_cast<uint32_t>(free_.size()); }
-  uint32_t total() const { return total_; }  // thread: any
+  uint32_t total() const { return total_; }             // thread: any
   const PageLayout& layout() const { return layout_; }  // thread: any
 
   // The page's memory, page_bytes long, aligned to kAlignment. Allocated pages only (CHECK).
@@ -69,8 +70,8 @@ class PagePool {
   const uint32_t total_;
   std::byte* const memory_;
   const uint64_t memory_bytes_;
-  std::vector<PageId> free_;           // a stack
-  std::vector<uint32_t> references_;   // [total]; 0 = free
+  std::vector<PageId> free_;          // a stack
+  std::vector<uint32_t> references_;  // [total]; 0 = free
 };
 
 }  // namespace plumb::kvcache

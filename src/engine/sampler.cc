@@ -1,0 +1,216 @@
+// engine/sampler.cc: scan, describe, edit, race, undo. Selecting candidates: sampler_select.cc.
+#include "engine/sampler.h"
+
+#include <sleef.h>
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "engine/exp_sum.h"
+
+namespace plumb::engine {
+namespace {
+
+// Far above the rounding of a score that could win (|score| < 100), far below what matters: a bound
+// that is this much short is short.
+constexpr double kBoundSlack = 1e-9;
+
+float ToFiniteFloat(double value) {
+  return static_cast<float>(std::clamp(value, -double{FLT_MAX}, double{FLT_MAX}));
+}
+
+// The largest of `values` and whether all are finite, in 16 lanes so that the compiler makes
+// vectors.
+struct MaxAndFinite {
+  float max;
+  bool finite;
+};
+MaxAndFinite ScanMax(std::span<const float> values) {
+  constexpr size_t kLanes = 16;
+  float max[kLanes], zero[kLanes];
+  std::fill_n(max, kLanes, -std::numeric_limits<float>::infinity());
+  std::fill_n(zero, kLanes, 0.0f);
+  size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const float value = values[i + lane];
+      max[lane] = value > max[lane] ? value : max[lane];
+      zero[lane] += value * 0.0f;  // not a number unless the value is finite
+    }
+  }
+  for (; i < values.size(); ++i) {
+    max[0] = std::max(max[0], values[i]);
+    zero[0] += values[i] * 0.0f;
+  }
+  MaxAndFinite result{max[0], true};
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    result.max = std::max(result.max, max[lane]);
+    result.finite = result.finite && zero[lane] == 0.0f;
+  }
+  return result;
+}
+
+}  // namespace
+
+bool UsesPenalties(const SamplingParams& params) {
+  return params.repetition_penalty != 1.0f || params.presence_penalty != 0.0f ||
+         params.frequency_penalty != 0.0f;
+}
+
+Sampler::Sampler(uint32_t vocabulary_size, uint32_t candidate_count)
+    : vocabulary_size_(vocabulary_size), candidate_count_(candidate_count) {
+  CHECK(candidate_count >= 1 && candidate_count <= vocabulary_size)
+      << candidate_count << " of " << vocabulary_size;
+  const size_t blocks = (candidate_count + kNoiseBlock - 1) / kNoiseBlock;
+  block_max_.resize(blocks);
+  block_scratch_.resize(blocks);
+  block_edited_.resize(blocks);
+  weights_.resize(candidate_count);
+  candidates_.reserve(candidate_count);
+  edits_.reserve(size_t{vocabulary_size} + kLogitBiasMax);
+}
+
+void Sampler::Sample(std::span<float> logits, const SamplingParams& params,
+                     const TokenCounts& counts, const NoiseKey& key, SampleResult& result) {
+  CHECK(logits.size() == vocabulary_size_) << logits.size();
+  if (!Scan(logits)) {
+    result.status =
+        base::Internal("the model gave logits that are not finite; the answer cannot go on");
+    return;
+  }
+  result.status = base::OkStatus();
+  result.top_count = 0;
+  double log_sum = 0;
+  if (params.logprobs) log_sum = DescribeRaw(logits, params.top_logprobs, result);
+  ApplyEdits(logits, params, counts);
+  const uint32_t token = params.temperature == 0.0f ? Greedy(logits) : Race(logits, params, key);
+  UndoEdits(logits);
+  CHECK(token < candidate_count_) << token;
+  result.token = TokenId{token};
+  if (params.logprobs) result.logprob = static_cast<float>(logits[token] - log_sum);
+}
+
+bool Sampler::Scan(std::span<const float> logits) {
+  bool finite = true;
+  for (uint32_t block = 0; block < block_max_.size(); ++block) {
+    const MaxAndFinite scan = ScanMax(Block(logits, block));
+    block_max_[block] = scan.max;
+    finite = finite && scan.finite;
+  }
+  FindTop();
+  const MaxAndFinite padding = ScanMax(logits.subspan(candidate_count_));
+  raw_max_ = std::max(top_, padding.max);
+  return finite && padding.finite;
+}
+
+void Sampler::FindTop() {
+  const auto top = std::max_element(block_max_.begin(), block_max_.end());
+  top_ = *top;
+  top_block_ = static_cast<uint32_t>(top - block_max_.begin());
+}
+
+double Sampler::DescribeRaw(std::span<const float> logits, uint32_t top_count,
+                            SampleResult& result) {
+  const double log_sum =
+      raw_max_ + Sleef_cinz_logd1_u10purec(ExpSum(logits, raw_max_, 1.0f, nullptr));
+  if (top_count == 0) return log_sum;
+  SelectTop(logits, std::min(top_count, candidate_count_), true);
+  for (const Candidate& candidate : candidates_) {
+    result.top[result.top_count++] = {TokenId{candidate.token},
+                                      static_cast<float>(candidate.logit - log_sum)};
+  }
+  return log_sum;
+}
+
+void Sampler::ApplyEdits(std::span<float> logits, const SamplingParams& params,
+                         const TokenCounts& counts) {
+  edits_.clear();
+  if (UsesPenalties(params)) {
+    const double repetition = params.repetition_penalty;
+    for (const TokenCounts::Entry& entry : counts.entries()) {
+      const double raw = logits[base::Index(entry.token)];
+      double value = raw > 0 ? raw / repetition : raw * repetition;
+      if (entry.generated > 0) {
+        value -= params.presence_penalty;
+        value -= double{params.frequency_penalty} * entry.generated;
+      }
+      ApplyEdit(logits, base::Index(entry.token), value);
+    }
+  }
+  for (const LogitBias& bias : params.logit_bias) {
+    const uint32_t token = base::Index(bias.token);
+    ApplyEdit(logits, token, double{logits[token]} + bias.bias);
+  }
+  if (edits_.empty()) return;
+  for (uint32_t block = 0; block < block_max_.size(); ++block) {
+    if (!block_edited_[block]) continue;
+    block_edited_[block] = 0;
+    block_max_[block] = ScanMax(Block(logits, block)).max;
+  }
+  FindTop();
+}
+
+void Sampler::ApplyEdit(std::span<float> logits, uint32_t token, double value) {
+  CHECK(token < vocabulary_size_ && edits_.size() < edits_.capacity()) << token;
+  edits_.push_back({token, logits[token]});
+  logits[token] = ToFiniteFloat(value);
+  if (token < candidate_count_) block_edited_[token / kNoiseBlock] = 1;
+}
+
+void Sampler::UndoEdits(std::span<float> logits) {
+  // Backwards: a token may have been edited twice.
+  for (; !edits_.empty(); edits_.pop_back()) logits[edits_.back().token] = edits_.back().raw;
+}
+
+uint32_t Sampler::Greedy(std::span<const float> logits) const {
+  const auto block = Block(logits, top_block_);
+  const auto place = std::find(block.begin(), block.end(), top_);
+  return top_block_ * kNoiseBlock + static_cast<uint32_t>(place - block.begin());
+}
+
+uint32_t Sampler::Race(std::span<const float> logits, const SamplingParams& params,
+                       const NoiseKey& key) {
+  const Candidate cutoff = FindCutoff(logits, params);
+  const double temperature = params.temperature;
+  const double d_min = params.min_p > 0.0f ? Sleef_cinz_logd1_u10purec(params.min_p)
+                                           : -std::numeric_limits<double>::infinity();
+  const auto scaled = [&](float logit) { return (double{logit} - double{top_}) / temperature; };
+
+  double best_score = -std::numeric_limits<double>::infinity();
+  Candidate best{};
+  const auto race_block = [&](uint32_t index) {
+    const double block_d = scaled(block_max_[index]);
+    if (block_max_[index] < cutoff.logit || block_d < d_min) return;
+    const BlockNoise noise = DrawBlock(key, index);
+    const double noise_max = Gumbel(noise.time) + kBoundSlack;
+    if (block_d + noise_max < best_score) return;
+    const auto block = Block(logits, index);
+    for (uint32_t i = 0; i < block.size(); ++i) {
+      const Candidate candidate{block[i], index * kNoiseBlock + i};
+      const double d = scaled(candidate.logit);
+      if (d + noise_max < best_score || d < d_min || Before(cutoff, candidate)) continue;
+      const double score = d + Gumbel(DrawToken(key, noise, candidate.token));
+      if (score > best_score || (score == best_score && Before(candidate, best))) {
+        best_score = score;
+        best = candidate;
+      }
+    }
+  };
+  // The likeliest block first: a good score early lets the others be skipped.
+  race_block(top_block_);
+  for (uint32_t index = 0; index < block_max_.size(); ++index) {
+    if (index != top_block_) race_block(index);
+  }
+  CHECK(best_score > -std::numeric_limits<double>::infinity()) << "every filter keeps the first";
+  return best.token;
+}
+
+std::span<const float> Sampler::Block(std::span<const float> logits, uint32_t block) const {
+  const uint32_t first = block * kNoiseBlock;
+  return logits.subspan(first, std::min(kNoiseBlock, candidate_count_ - first));
+}
+
+}  // namespace plumb::engine

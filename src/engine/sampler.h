@@ -1,0 +1,104 @@
+// engine/sampler.h
+// Logits to the next token. Exact: the token is a function of the logits, the parameters, the
+// sequence's token counts and the noise key; the shortcuts here (block maxima, partial selection,
+// noise bounds) give what sorting and drawing for the whole vocabulary gives. In detail:
+//   adjusted logit, f32  a = raw; when the token was seen: a > 0 ? a / repetition : a * repetition;
+//                        when generated c > 0 times: a - presence, then a - frequency * c (in f64,
+//                        rounded once, held within the finite floats); then a + bias likewise
+//   order                a descending, then id ascending
+//   d, f64               (a - largest a) / temperature; weight = exp(d), f32
+//   top_k, top_p, min_p  the first k; of those the shortest prefix that holds top_p of their
+//   weight;
+//                        of those d >= log(min_p)
+//   token                the largest d + Gumbel noise (engine/noise.h), ties by the order above
+// Read next: engine/noise.h, engine/exp_sum.h.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/noise.h"
+#include "engine/request.h"
+#include "engine/token_counts.h"
+
+namespace plumb::engine {
+
+struct SampleResult {
+  base::Status status;  // not ok: there is no token
+  TokenId token{};
+  float logprob = 0;  // this and top: only with params.logprobs
+  uint32_t top_count = 0;
+  std::array<TopLogprob, kTopLogprobsMax> top{};  // [top_count]
+};
+
+// Whether `counts` matter for these parameters.
+bool UsesPenalties(const SamplingParams& params);
+
+// Holds scratch memory, allocated once. Thread: one at a time (engine).
+class Sampler {
+ public:
+  // `vocabulary_size` logits a row; only the first `candidate_count` ids may be sampled (a model's
+  // rows beyond its tokenizer are padding; they still count in the log-probabilities).
+  Sampler(uint32_t vocabulary_size, uint32_t candidate_count);
+
+  // `params` in the ranges of request.h, their token ids below vocabulary_size. `logits`
+  // [vocabulary_size] is used as scratch and is as before on return.
+  // result.status kInternal: a logit is infinite or not a number.
+  void Sample(std::span<float> logits, const SamplingParams& params, const TokenCounts& counts,
+              const NoiseKey& key, SampleResult& result);
+
+ private:
+  struct Candidate {
+    float logit;
+    uint32_t token;
+  };
+  static bool Before(const Candidate& a, const Candidate& b) {
+    return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
+  }
+  struct Edit {
+    uint32_t token;
+    float raw;
+  };
+
+  // Fills block_max_, top_ and raw_max_; false: not all are finite.
+  bool Scan(std::span<const float> logits);
+  void FindTop();
+  // Log-probabilities need the raw logits, so this comes before the edits. Returns their
+  // log-sum-exp.
+  double DescribeRaw(std::span<const float> logits, uint32_t top_count, SampleResult& result);
+
+  void ApplyEdits(std::span<float> logits, const SamplingParams& params, const TokenCounts& counts);
+  void ApplyEdit(std::span<float> logits, uint32_t token, double value);
+  void UndoEdits(std::span<float> logits);
+
+  // Fills candidates_ with the first `count` in order; sorted only when asked for.
+  void SelectTop(std::span<const float> logits, uint32_t count, bool sorted);
+  void CollectFrom(std::span<const float> logits, float threshold);
+  // The last candidate that top_k and top_p keep; every filter keeps a prefix of the order.
+  Candidate FindCutoff(std::span<const float> logits, const SamplingParams& params);
+  Candidate CutSelected(float top_p, float scale) const;  // of candidates_, sorted
+  Candidate CutAll(std::span<const float> logits, float top_p, float scale);
+
+  uint32_t Greedy(std::span<const float> logits) const;
+  uint32_t Race(std::span<const float> logits, const SamplingParams& params, const NoiseKey& key);
+
+  // The candidates of a block, as a part of `logits`.
+  std::span<const float> Block(std::span<const float> logits, uint32_t block) const;
+
+  const uint32_t vocabulary_size_;
+  const uint32_t candidate_count_;
+  std::vector<float> block_max_;       // [blocks] of kNoiseBlock candidates
+  float raw_max_ = 0;                  // of all logits, padding included
+  float top_ = 0;                      // the largest of block_max_
+  uint32_t top_block_ = 0;             // the first block that holds it
+  std::vector<float> block_scratch_;   // [blocks]
+  std::vector<uint8_t> block_edited_;  // [blocks]
+  std::vector<float> weights_;         // [candidate_count]
+  std::vector<Candidate> candidates_;  // capacity candidate_count
+  std::vector<Edit> edits_;            // capacity vocabulary_size + kLogitBiasMax
+};
+
+}  // namespace plumb::engine

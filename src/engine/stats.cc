@@ -1,0 +1,30 @@
+// engine/stats.cc: atomics to a snapshot.
+#include "engine/stats.h"
+
+namespace plumb::engine {
+
+EngineStats EngineCounters::Read(uint32_t pages_total) const {
+  EngineStats stats;
+  stats.running = running.load(std::memory_order_relaxed);
+  stats.waiting = waiting.load(std::memory_order_relaxed);
+  stats.pages_used = pages_used.load(std::memory_order_relaxed);
+  stats.pages_total = pages_total;
+  stats.requests = requests.load(std::memory_order_relaxed);
+  stats.requests_refused = requests_refused.load(std::memory_order_relaxed);
+  stats.samples_stop = samples_stop.load(std::memory_order_relaxed);
+  stats.samples_length = samples_length.load(std::memory_order_relaxed);
+  stats.samples_cancelled = samples_cancelled.load(std::memory_order_relaxed);
+  stats.samples_error = samples_error.load(std::memory_order_relaxed);
+  stats.prompt_tokens = prompt_tokens.load(std::memory_order_relaxed);
+  stats.generated_tokens = generated_tokens.load(std::memory_order_relaxed);
+  stats.computed_rows = computed_rows.load(std::memory_order_relaxed);
+  stats.steps = steps.load(std::memory_order_relaxed);
+  stats.preemptions = preemptions.load(std::memory_order_relaxed);
+  stats.busy_seconds = base::Duration{busy_ns.load(std::memory_order_relaxed)}.seconds();
+  stats.time_to_first_token = time_to_first_token.Read();
+  stats.inter_token = inter_token.Read();
+  stats.step = step.Read();
+  return stats;
+}
+
+}  // namespace plumb::engine

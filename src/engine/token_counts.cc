@@ -1,0 +1,32 @@
+// engine/token_counts.cc: multiplicative hash, linear probing, at most half full.
+#include "engine/token_counts.h"
+
+#include <bit>
+
+#include "base/check.h"
+
+namespace plumb::engine {
+
+void TokenCounts::Reset(uint32_t distinct_max) {
+  entries_.clear();
+  entries_.reserve(distinct_max);
+  slots_.assign(std::bit_ceil(uint64_t{2} * distinct_max + 2), 0);
+}
+
+TokenCounts::Entry& TokenCounts::Find(TokenId token) {
+  CHECK(!slots_.empty()) << "Reset comes first";
+  const uint64_t mask = slots_.size() - 1;
+  // 2^64 / golden ratio (Knuth, vol. 3, 6.4): neighbouring ids spread over the table.
+  uint64_t slot = (base::Index(token) * 0x9E3779B97F4A7C15u >> 32) & mask;
+  while (slots_[slot] != 0) {
+    Entry& entry = entries_[slots_[slot] - 1];
+    if (entry.token == token) return entry;
+    slot = (slot + 1) & mask;
+  }
+  CHECK(entries_.size() < entries_.capacity()) << "more than " << entries_.capacity() << " tokens";
+  entries_.push_back({token, 0});
+  slots_[slot] = static_cast<uint32_t>(entries_.size());
+  return entries_.back();
+}
+
+}  // namespace plumb::engine
