@@ -1,6 +1,6 @@
 // engine/noise.cc: Philox words to exponential times. The logarithm is the one of SLEEF that is the
 // same on every machine (cinz: no fused operations).
-// every machine (cinz: no fused operations).
+#include "engine/noise.h"
 
 #include <sleef.h>
 
