@@ -326,9 +326,11 @@ void HttpConnection::Close(CloseKind kind) {
     outbox_.reset();
     if (on_close) on_close();
   }
-  EndBusy();
-  std::lock_guard lock(core_->mutex);
-  core_->connections.erase(shared_from_this());
+  {
+    std::lock_guard lock(core_->mutex);
+    core_->connections.erase(shared_from_this());
+  }
+  EndBusy();  // last: whoever waits for idle finds everything else done
 }
 
 }  // namespace plumb::net

@@ -5,15 +5,10 @@
 #include "net/request_parser.h"
 
 #include <algorithm>
-#include <boost/beast/http/error.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 
-#include "net/asio.h"
+#include "net/beast.h"
 
 namespace plumb::net {
-
-namespace http = boost::beast::http;
 
 namespace {
 
@@ -26,6 +21,14 @@ constexpr uint64_t kChunkOverheadFactor = 8;
 std::string ToString(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
 bool IsSpaceOrTab(char c) { return c == ' ' || c == '\t'; }
+
+// Of a request line that ends as one should, but for another version.
+bool IsOtherVersion(std::string_view line) {
+  constexpr size_t kVersionBytes = 8;  // "HTTP/2.0"
+  if (line.size() < kVersionBytes) return false;
+  const std::string_view version = line.substr(line.size() - kVersionBytes);
+  return version.starts_with("HTTP/") && version != "HTTP/1.1" && version != "HTTP/1.0";
+}
 
 bool IsDigits(std::string_view text) {
   return !text.empty() &&
@@ -119,7 +122,9 @@ RequestParser::Phase RequestParser::ParseHeader(size_t header_bytes) {
   ErrorCode error;
   const size_t used = parser.put(asio::buffer(buffer_.data(), header_bytes), error);
   if (error == http::error::body_limit) return Refuse(413, "The body is too large.");
-  if (error == http::error::bad_version) return Refuse(505, "Only HTTP/1.0 and 1.1 are spoken.");
+  if (error && IsOtherVersion(std::string_view(buffer_).substr(0, line_bytes_))) {
+    return Refuse(505, "Only HTTP/1.0 and 1.1 are spoken.");
+  }
   if (error) return Refuse(400, "The header is malformed.");
   CHECK(used == header_bytes && parser.is_header_done());
   buffer_.erase(0, header_bytes);

@@ -31,9 +31,9 @@ Histogram::Histogram(std::span<const double> bounds) : bounds_count_(bounds.size
 
 void Histogram::Observe(double value) {
   if (std::isnan(value)) return;
-  const auto* end = bounds_.begin() + bounds_count_;
+  const std::span<const double> bounds(bounds_.data(), bounds_count_);
   const auto bucket =
-      static_cast<size_t>(std::lower_bound(bounds_.begin(), end, value) - bounds_.begin());
+      static_cast<size_t>(std::lower_bound(bounds.begin(), bounds.end(), value) - bounds.begin());
   counts_[bucket].fetch_add(1, std::memory_order_relaxed);
   sum_.fetch_add(value, std::memory_order_relaxed);
 }
@@ -51,6 +51,7 @@ Histogram::Snapshot Histogram::snapshot() const {
 
 CounterGrid::CounterGrid(Label first, Label second)
     : first_(std::move(first)), second_(std::move(second)) {
+  CHECK(!first_.name.empty());
   first_.values.emplace_back(kOther);
   second_.values.emplace_back(kOther);
   counters_ = std::vector<Counter>(first_.values.size() * second_.values.size());

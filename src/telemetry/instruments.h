@@ -67,20 +67,20 @@ class Histogram {
   std::atomic<double> sum_{0};
 };
 
-// Counters by the values of two labels. The values are fixed at construction and anything else
-// counts as "other", so that no client can grow the set.
+// Counters by the values of one or two labels. The values are fixed at construction and anything
+// else counts as "other", so that no client can grow the set.
 class CounterGrid {
  public:
   struct Label {
     std::string name;
     std::vector<std::string> values;
   };
-  CounterGrid(Label first, Label second);
+  explicit CounterGrid(Label first, Label second = {});
 
-  Counter& At(std::string_view first, std::string_view second);
+  Counter& At(std::string_view first, std::string_view second = "");
 
-  const Label& first() const { return first_; }  // "other" is the last value
-  const Label& second() const { return second_; }
+  const Label& first() const { return first_; }    // "other" is the last value
+  const Label& second() const { return second_; }  // without name: there is only one label
   const Counter& AtIndex(size_t first, size_t second) const;
 
  private:

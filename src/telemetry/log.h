@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 
 #include "base/result.h"
@@ -21,8 +22,24 @@ enum class LogLevel : uint8_t { kDebug, kInfo, kWarn, kError, kOff };
 // "debug", "info", "warn", "error", "off". kInvalidArgument, field "--log-level".
 base::Result<LogLevel> ParseLogLevel(std::string_view name);
 
+// A key (a snake_case word of ours) and a text, number or flag; both are borrowed for the call.
 struct LogField {
-  std::string_view key;  // a snake_case word of ours
+  template <typename T>
+    requires std::is_arithmetic_v<T>
+  LogField(std::string_view field_key, T number) : key(field_key) {
+    if constexpr (std::is_same_v<T, bool>) {
+      value = number;
+    } else if constexpr (std::is_floating_point_v<T>) {
+      value = static_cast<double>(number);
+    } else if constexpr (std::is_signed_v<T>) {
+      value = static_cast<int64_t>(number);
+    } else {
+      value = static_cast<uint64_t>(number);
+    }
+  }
+  LogField(std::string_view field_key, std::string_view text) : key(field_key), value(text) {}
+
+  std::string_view key;
   std::variant<std::string_view, int64_t, uint64_t, double, bool> value;
 };
 

@@ -72,8 +72,10 @@ class Page {
         const uint64_t value = grid.AtIndex(i, j).value();
         if (value == 0) continue;
         ClientMetric metric;
-        metric.label = {{grid.first().name, grid.first().values[i]},
-                        {grid.second().name, grid.second().values[j]}};
+        metric.label.push_back({grid.first().name, grid.first().values[i]});
+        if (!grid.second().name.empty()) {
+          metric.label.push_back({grid.second().name, grid.second().values[j]});
+        }
         metric.counter.value = static_cast<double>(value);
         family.metric.push_back(std::move(metric));
       }
@@ -144,8 +146,7 @@ EngineMetrics::EngineMetrics()
       inter_token_seconds(kInterTokenBounds),
       step_seconds(kInterTokenBounds),
       step_tokens(kStepTokenBounds),
-      samples_finished({"reason", {"stop", "length", "cancelled", "error"}},
-                       {"preempted", {"no", "yes"}}) {}
+      samples_finished({"reason", {"stop", "length", "cancelled", "error"}}) {}
 
 Metrics::Metrics(std::vector<std::string> routes, std::string version, std::string model)
     : api(std::move(routes)), version_(std::move(version)), model_(std::move(model)) {}

@@ -42,7 +42,7 @@ struct EngineMetrics {
   Counter prompt_tokens;          // computed or cached
   Counter cached_tokens;          // prompt tokens not computed again
   Counter completion_tokens;
-  CounterGrid samples_finished;  // plumb_samples_finished_total{reason,preempted}
+  CounterGrid samples_finished;  // plumb_samples_finished_total{reason}
   Counter preemptions;
   Gauge requests_running;  // have pages
   Gauge requests_waiting;  // accepted, not yet begun
