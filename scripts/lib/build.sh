@@ -49,6 +49,12 @@ wait_ready() {
   done
 }
 
+# end PID: asks a child of this shell to stop, and waits until it has.
+end() {
+  kill "$1" 2>/dev/null || true
+  wait "$1" 2>/dev/null || true
+}
+
 free_port() {
   python3 -c 'import socket
 s = socket.socket()
