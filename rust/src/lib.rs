@@ -6,8 +6,13 @@
 mod abi;
 mod added_tokens;
 mod byte_level;
+mod calendar;
 mod pretokenizer;
 mod spm;
+mod template;
+mod template_abi;
+mod template_source;
+mod tojson;
 mod tokenizer;
 mod tokenizer_abi;
 mod tokenizer_json;
