@@ -6,9 +6,9 @@
 #include "net/asio.h"
 
 // Apart, so that no formatter sorts them before the macros.
+#include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 
 namespace plumb::net {
 

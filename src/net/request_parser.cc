@@ -1,10 +1,11 @@
 // net/request_parser.cc
 // Three passes over a header: ScanHeader finds its end byte by byte and refuses what no honest
-// client sends; Beast parses the block; CheckFraming and CheckTarget judge the result. Bodies are
-// Beast's.
+// client sends; Beast parses the block; CheckFraming and CheckTarget judge the result.
 #include "net/request_parser.h"
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 
 #include "net/beast.h"
 
@@ -13,10 +14,6 @@ namespace plumb::net {
 namespace {
 
 constexpr size_t kMethodBytesMax = 24;  // longer than every registered method
-// A chunk header with extensions, or all trailers; more is refused. Both wait in buffer_.
-constexpr size_t kChunkLineBytesMax = 8 << 10;
-// "1\r\nx\r\n": the smallest chunk takes six bytes to carry one; above eight it is padding.
-constexpr uint64_t kChunkOverheadFactor = 8;
 
 std::string ToString(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
@@ -30,19 +27,17 @@ bool IsOtherVersion(std::string_view line) {
   return version.starts_with("HTTP/") && version != "HTTP/1.1" && version != "HTTP/1.0";
 }
 
-bool IsDigits(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+std::optional<uint64_t> ParseLength(std::string_view text) {
+  if (text.empty() || text[0] < '0' || text[0] > '9') return std::nullopt;
+  uint64_t length = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return length;
 }
 
 }  // namespace
 
-struct RequestParser::Beast {
-  http::request_parser<http::string_body> parser;
-};
-
 RequestParser::RequestParser(const HttpLimits& limits) : limits_(limits) {}
-RequestParser::~RequestParser() = default;
 
 RequestParser::Phase RequestParser::Advance() {
   switch (phase_) {
@@ -63,8 +58,8 @@ void RequestParser::Next() {
   phase_ = Phase::kIdle;
   scanned_ = 0;
   line_bytes_ = 0;
-  body_wire_bytes_ = 0;
-  beast_.reset();
+  body_bytes_left_ = 0;
+  chunks_.reset();
   request_ = {};
   expects_continue_ = keep_alive_ = is_http10_ = false;
   if (buffer_.empty()) buffer_.shrink_to_fit();
@@ -72,7 +67,6 @@ void RequestParser::Next() {
 
 HttpRequest RequestParser::TakeRequest() {
   CHECK(phase_ == Phase::kDone);
-  request_.body = std::move(beast_->parser.get().body());
   return std::move(request_);
 }
 
@@ -114,14 +108,12 @@ RequestParser::Phase RequestParser::ScanHeader() {
 }
 
 RequestParser::Phase RequestParser::ParseHeader(size_t header_bytes) {
-  beast_ = std::make_unique<Beast>();
-  auto& parser = beast_->parser;
+  http::request_parser<http::empty_body> parser;
   parser.eager(true);
+  parser.skip(true);  // the body is ours
   parser.header_limit(limits_.header_bytes_max);
-  parser.body_limit(limits_.body_bytes_max);
   ErrorCode error;
   const size_t used = parser.put(asio::buffer(buffer_.data(), header_bytes), error);
-  if (error == http::error::body_limit) return Refuse(413, "The body is too large.");
   if (error && IsOtherVersion(std::string_view(buffer_).substr(0, line_bytes_))) {
     return Refuse(505, "Only HTTP/1.0 and 1.1 are spoken.");
   }
@@ -152,14 +144,18 @@ RequestParser::Phase RequestParser::CheckFraming() {
   const size_t lengths = headers.Count("Content-Length");
   const size_t encodings = headers.Count("Transfer-Encoding");
   if (lengths + encodings > 1) return Refuse(400, "The body's length is given more than once.");
-  if (lengths == 1 && !IsDigits(*headers.Get("Content-Length"))) {
-    return Refuse(400, "Content-Length must be a number.");
+  if (lengths == 1) {
+    const auto length = ParseLength(*headers.Get("Content-Length"));
+    if (!length) return Refuse(400, "Content-Length must be a number.");
+    if (*length > limits_.body_bytes_max) return Refuse(413, "The body is too large.");
+    body_bytes_left_ = *length;
   }
   if (encodings == 1) {
     if (is_http10_) return Refuse(400, "HTTP/1.0 has no Transfer-Encoding.");
     if (!EqualsIgnoreCase(*headers.Get("Transfer-Encoding"), "chunked")) {
       return Refuse(501, "The only supported Transfer-Encoding is chunked.");
     }
+    chunks_.emplace(limits_.body_bytes_max);
   }
   const size_t hosts = headers.Count("Host");
   if (hosts > 1 || (hosts == 0 && !is_http10_)) {
@@ -169,7 +165,7 @@ RequestParser::Phase RequestParser::CheckFraming() {
     if (!EqualsIgnoreCase(*expect, "100-continue")) {
       return Refuse(417, "The only supported expectation is 100-continue.");
     }
-    expects_continue_ = !beast_->parser.is_done();
+    expects_continue_ = chunks_ || body_bytes_left_ > 0;
   }
   phase_ = Phase::kBody;
   return ParseBody();
@@ -205,26 +201,27 @@ RequestParser::Phase RequestParser::CheckTarget(std::string_view target) {
 }
 
 RequestParser::Phase RequestParser::ParseBody() {
-  auto& parser = beast_->parser;
-  while (!parser.is_done() && !buffer_.empty()) {
-    ErrorCode error;
-    const size_t used = parser.put(asio::buffer(buffer_), error);
-    buffer_.erase(0, used);
-    body_wire_bytes_ += used;
-    if (error == http::error::need_more) {
-      if (buffer_.size() > kChunkLineBytesMax) return Refuse(400, "A chunk header is too long.");
+  if (!chunks_) {
+    const auto size = std::min<uint64_t>(body_bytes_left_, buffer_.size());
+    request_.body.append(buffer_, 0, size);
+    buffer_.erase(0, size);
+    body_bytes_left_ -= size;
+    return phase_ = body_bytes_left_ == 0 ? Phase::kDone : Phase::kBody;
+  }
+  size_t consumed = 0;
+  const ChunkDecoder::Result result = chunks_->Feed(buffer_, request_.body, consumed);
+  buffer_.erase(0, consumed);
+  switch (result) {
+    case ChunkDecoder::Result::kMore:
+      return phase_;
+    case ChunkDecoder::Result::kDone:
+      return phase_ = Phase::kDone;
+    case ChunkDecoder::Result::kTooLarge:
+      return Refuse(413, "The body is too large.");
+    case ChunkDecoder::Result::kMalformed:
       break;
-    }
-    if (error == http::error::body_limit) return Refuse(413, "The body is too large.");
-    if (error) return Refuse(400, "The chunked body is malformed.");
-    CHECK(used > 0 || parser.is_done()) << "no progress on " << buffer_.size() << " bytes";
   }
-  if (parser.chunked()) {
-    const uint64_t wire_max = limits_.body_bytes_max * kChunkOverheadFactor + kChunkLineBytesMax;
-    if (body_wire_bytes_ > wire_max) return Refuse(413, "The chunked body is too large.");
-  }
-  if (parser.is_done()) phase_ = Phase::kDone;
-  return phase_;
+  return Refuse(400, "The chunked body is malformed.");
 }
 
 }  // namespace plumb::net

@@ -1,15 +1,15 @@
 // net/request_parser.h
-// Internal to net. Bytes in, whole requests out, without I/O: feed it split anywhere. Beast parses;
-// around it stands what Beast lets pass and a proxy might read differently (request smuggling:
-// RFC 9112 section 11.2), so that there is exactly one reading of every request.
-// Thread: one at a time.
+// Internal to net. Bytes in, whole requests out, without I/O: feed it split anywhere. Beast parses
+// headers; around it stands what Beast lets pass and a proxy might read differently (request
+// smuggling: RFC 9112 section 11.2), so that there is exactly one reading of every request. Thread:
+// one at a time.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "net/chunk_decoder.h"
 #include "net/http_server.h"
 
 namespace plumb::net {
@@ -26,7 +26,6 @@ class RequestParser {
 
   // `limits` is borrowed for the parser's life.
   explicit RequestParser(const HttpLimits& limits);
-  ~RequestParser();
 
   void Append(std::string_view bytes) { buffer_.append(bytes); }
   // Reads as far as the appended bytes allow. In kDone it stays there until Next.
@@ -47,7 +46,6 @@ class RequestParser {
   HttpRequest TakeRequest();
 
  private:
-  struct Beast;
   Phase Refuse(int status, std::string_view message);
   Phase ScanHeader();
   Phase ParseHeader(size_t header_bytes);
@@ -58,10 +56,10 @@ class RequestParser {
   const HttpLimits& limits_;
   std::string buffer_;
   Phase phase_ = Phase::kIdle;
-  size_t scanned_ = 0;     // bytes of buffer_ already checked by ScanHeader
-  size_t line_bytes_ = 0;  // length of the request line, 0 = its end has not come
-  uint64_t body_wire_bytes_ = 0;
-  std::unique_ptr<Beast> beast_;
+  size_t scanned_ = 0;                  // bytes of buffer_ already checked by ScanHeader
+  size_t line_bytes_ = 0;               // length of the request line, 0 = its end has not come
+  uint64_t body_bytes_left_ = 0;        // with Content-Length
+  std::optional<ChunkDecoder> chunks_;  // with Transfer-Encoding
   HttpRequest request_;
   HttpRefusal refusal_{};
   bool expects_continue_ = false;

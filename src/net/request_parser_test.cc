@@ -102,12 +102,16 @@ struct RefusedCase {
   int status;
 };
 
+std::string Repeat(std::string_view text, int times) {
+  std::string repeated;
+  for (int i = 0; i < times; ++i) repeated.append(text);
+  return repeated;
+}
+
 std::vector<RefusedCase> RefusedCases() {
   const std::string get = "GET / HTTP/1.1\r\n";
   const std::string post = "POST / HTTP/1.1\r\nHost: h\r\n";
   const std::string chunked = post + "Transfer-Encoding: chunked\r\n\r\n";
-  std::string fields;
-  for (int i = 0; i < 6; ++i) fields += "a: b\r\n";
   return {
       {"tls hello", std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11), 400},
       {"no method", " / HTTP/1.1\r\nHost: h\r\n\r\n", 400},
@@ -128,7 +132,7 @@ std::vector<RefusedCase> RefusedCases() {
       {"long target", "GET /" + std::string(64, 'a') + " HTTP/1.1\r\nHost: h\r\n\r\n", 414},
       {"endless target", "GET /" + std::string(200, 'a'), 414},
       {"large header", get + "a: " + std::string(600, 'a'), 431},
-      {"many fields", get + "Host: h\r\n" + fields + "\r\n", 431},
+      {"many fields", get + "Host: h\r\n" + Repeat("a: b\r\n", 6) + "\r\n", 431},
       {"no host", get + "\r\n", 400},
       {"two hosts", get + "Host: a\r\nHost: a\r\n\r\n", 400},
       {"bare lf", "GET / HTTP/1.1\nHost: h\n\n", 400},
@@ -163,8 +167,14 @@ std::vector<RefusedCase> RefusedCases() {
       {"chunk too large", chunked + "11\r\n", 413},
       {"chunks too large", chunked + "9\r\n123456789\r\n9\r\n", 413},
       {"chunk without crlf", chunked + "1\r\nabcdef", 400},
-      {"chunk line endless", chunked + "1;" + std::string(9000, 'a'), 400},
-      {"trailer folded badly", chunked + "0\r\nbad trailer\r\n\r\n", 400},
+      {"chunk without size", chunked + "\r\n", 400},
+      {"chunk size after space", chunked + " 1\r\na\r\n", 400},
+      {"chunk with bare lf", chunked + "1\na\n", 400},
+      {"chunk extension with bare lf", chunked + "1;a\nb\r\na\r\n", 400},
+      {"chunk extension with nul", chunked + std::string("1;\0\r\n", 5), 400},
+      {"chunk line endless", chunked + "1;" + std::string(20000, 'a'), 413},
+      {"trailer with bare cr", chunked + "0\r\na: b\rc\r\n\r\n", 400},
+      {"trailers endless", chunked + "0\r\n" + Repeat("a: b\r\n", 4000), 413},
   };
 }
 
@@ -184,6 +194,18 @@ TEST(RequestParser, RefusesWhatIsMalformedOrTooLarge) {
     ASSERT_EQ(phase, Phase::kRefused) << refused.name << ", byte by byte";
     EXPECT_EQ(dripped.refusal().status, refused.status) << refused.name << ", byte by byte";
   }
+}
+
+TEST(RequestParser, ReadsAnEmptyChunkedBodyByteByByte) {
+  RequestParser parser(kLimits);
+  Phase phase = Phase::kIdle;
+  for (char c : std::string("PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: Chunked\r\n\r\n"
+                            "0\r\n\r\n")) {
+    ASSERT_NE(phase, Phase::kDone);
+    phase = FeedAll(parser, {&c, 1});
+  }
+  EXPECT_EQ(phase, Phase::kDone);
+  EXPECT_EQ(parser.TakeRequest().body, "");
 }
 
 TEST(RequestParser, BoundsPaddingOfChunks) {
