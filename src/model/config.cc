@@ -28,7 +28,8 @@ Result<Family> FamilyOf(std::string_view architecture) {
     if (c < 0x20 || c > 0x7e) c = '?';
   }
   return base::Unsupported(
-             fmt::format("architecture \"{}\" is not supported (llama and qwen2 are)", shown))
+             fmt::format("general.architecture \"{}\" is not supported (llama and qwen2 are)",
+                         shown))
       .WithField("general.architecture");
 }
 

@@ -70,18 +70,21 @@ WeightReader::WeightReader(const Gguf& gguf, const LoadOptions& options)
 
 void WeightReader::Took(const GgufTensor& tensor, uint64_t resident_bytes) {
   resident_bytes_ += resident_bytes;
+  if (!taken_.insert(tensor.name).second) return;  // a second use: tied embeddings
   progress_.bytes_done += tensor.bytes.size();
   if (options_.progress) options_.progress(progress_);
 }
 
 Result<const GgufTensor*> WeightReader::Raw(const std::string& name, uint64_t outputs,
                                             uint64_t inputs) {
-  return FindChecked(gguf_, name, outputs, inputs);
+  ASSIGN_OR_RETURN(const GgufTensor* tensor, FindChecked(gguf_, name, outputs, inputs));
+  Took(*tensor, 0);
+  return tensor;
 }
 
 Result<tensor::PackedMatrix> WeightReader::Matrix(const std::string& name, uint64_t outputs,
                                                   uint64_t inputs) {
-  ASSIGN_OR_RETURN(const GgufTensor* tensor, Raw(name, outputs, inputs));
+  ASSIGN_OR_RETURN(const GgufTensor* tensor, FindChecked(gguf_, name, outputs, inputs));
   ASSIGN_OR_RETURN(const tensor::DType type, TypeOf(*tensor));
   auto matrix = tensor::PackedMatrix::Pack(type, outputs, inputs, tensor->bytes, options_.pool);
   if (!matrix.ok()) {
@@ -94,7 +97,7 @@ Result<tensor::PackedMatrix> WeightReader::Matrix(const std::string& name, uint6
 }
 
 Result<std::vector<float>> WeightReader::Vector(const std::string& name, uint64_t size) {
-  ASSIGN_OR_RETURN(const GgufTensor* tensor, Raw(name, 1, size));
+  ASSIGN_OR_RETURN(const GgufTensor* tensor, FindChecked(gguf_, name, 1, size));
   ASSIGN_OR_RETURN(const tensor::DType type, TypeOf(*tensor));
   std::vector<float> values(size);
   RETURN_IF_ERROR(tensor::DequantizeRow(type, tensor->bytes, values));

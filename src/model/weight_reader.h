@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -53,6 +54,7 @@ class WeightReader {
 
   const Gguf& gguf_;
   const LoadOptions& options_;
+  std::set<std::string_view> taken_;
   LoadProgress progress_;
   uint64_t resident_bytes_ = 0;
 };

@@ -1,0 +1,71 @@
+// model/allocation_test.cc: Forward takes no memory. Counts every operator new of the test binary;
+// C allocations are out of its sight, and nothing on this path calls them.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "model/load.h"
+#include "model/tiny_model.h"
+#include "tensor/cpu_features.h"
+
+namespace {
+std::atomic<uint64_t> allocation_count{0};
+}  // namespace
+
+// Not inlined: GCC 12 would see malloc under one name and free under another, and warn.
+[[gnu::noinline]] void* operator new(size_t size) {
+  allocation_count.fetch_add(1, std::memory_order_relaxed);
+  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void* operator new(size_t size, std::align_val_t alignment) {
+  allocation_count.fetch_add(1, std::memory_order_relaxed);
+  const auto step = static_cast<size_t>(alignment);
+  if (void* memory = std::aligned_alloc(step, (size + step - 1) / step * step)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+namespace plumb::model {
+namespace {
+
+TEST(ForwardAllocation, NoneFromTheFirstStepOn) {
+  const std::string file = TinyModel({.types = {8, 2, 0}});
+  auto gguf = Gguf::Parse(std::as_bytes(std::span(file)));
+  ASSERT_TRUE(gguf.ok());
+  tensor::ThreadPool pool({.threads = 2});
+  auto model = LoadModel(**gguf, {.pool = pool,
+                                  .kernels = **tensor::SelectKernels("auto"),
+                                  .rows_max = 64,
+                                  .logits_rows_max = 8});
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+
+  std::vector<std::byte> first((*model)->info().page_bytes), second(first.size());
+  std::byte* const pages[] = {first.data()};
+  std::byte* const more_pages[] = {second.data()};
+  const std::vector<base::TokenId> tokens(50, base::TokenId{3});
+  std::vector<float> logits(3 * (*model)->info().vocabulary_size);
+  const uint64_t before = allocation_count.load();
+  EXPECT_GT(before, 0u);
+  for (uint32_t step = 0; step < 3; ++step) {
+    const SequenceRows rows[] = {
+        {std::span(tokens).first(30), 30 * step, pages, 1},
+        {std::span(tokens).first(step + 2), 2 * step, more_pages, 2},
+    };
+    (*model)->Forward(rows, logits);
+  }
+  EXPECT_EQ(allocation_count.load(), before);
+}
+
+}  // namespace
+}  // namespace plumb::model

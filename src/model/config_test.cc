@@ -1,0 +1,202 @@
+// model/config_test.cc: each field within its range, each refused feature by name.
+#include "model/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "model/gguf_writer.h"
+
+namespace plumb::model {
+namespace {
+
+using base::Code;
+using testing::HasSubstr;
+
+// Metadata by key, so that a case can replace or remove one.
+using Write = std::function<void(GgufWriter&, const std::string& key)>;
+using Keys = std::map<std::string, Write>;
+
+template <typename T>
+Write Is(T value) {
+  return [value](GgufWriter& writer, const std::string& key) { writer.Value(key, value); };
+}
+Write IsText(std::string value) {
+  return [value](GgufWriter& writer, const std::string& key) { writer.Text(key, value); };
+}
+
+Keys Llama() {
+  return {
+      {"general.architecture", IsText("llama")},
+      {"general.name", IsText("Small\x01 one")},
+      {"llama.block_count", Is(2u)},
+      {"llama.context_length", Is(2048u)},
+      {"llama.embedding_length", Is(64u)},
+      {"llama.feed_forward_length", Is(96u)},
+      {"llama.attention.head_count", Is(4u)},
+      {"llama.attention.head_count_kv", Is(2u)},
+      {"llama.attention.layer_norm_rms_epsilon", Is(1e-5f)},
+      {"llama.rope.freq_base", Is(500000.0f)},
+  };
+}
+
+std::string File(const Keys& keys, uint64_t embedding = 64, uint64_t vocabulary = 10) {
+  GgufWriter writer;
+  for (const auto& [key, write] : keys) write(writer, key);
+  const uint64_t dims[] = {embedding, vocabulary};
+  writer.Tensor("token_embd.weight", 0, dims, std::string(embedding * vocabulary * 4, '\0'));
+  return writer.Finish();
+}
+
+base::Result<Config> Read(const std::string& file) {
+  auto gguf = Gguf::Parse(std::as_bytes(std::span(file)));
+  if (!gguf.ok()) return gguf.status();
+  return ReadConfig(**gguf);
+}
+
+TEST(Config, ReadsALlama) {
+  auto config = Read(File(Llama()));
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->family, Family::kLlama);
+  EXPECT_EQ(config->name, "Small? one");
+  EXPECT_EQ(config->layers, 2u);
+  EXPECT_EQ(config->context_max, 2048u);
+  EXPECT_EQ(config->embedding, 64u);
+  EXPECT_EQ(config->feed_forward, 96u);
+  EXPECT_EQ(config->heads, 4u);
+  EXPECT_EQ(config->kv_heads, 2u);
+  EXPECT_EQ(config->head_dim, 16u);
+  EXPECT_EQ(config->vocabulary, 10u);
+  EXPECT_EQ(config->rope_base, 500000.0f);
+  EXPECT_EQ(config->rope_dims, 16u);
+  EXPECT_EQ(config->rope_scale, 1.0f);
+  EXPECT_EQ(config->rope_pairs, RotaryPairs::kAdjacent);
+  EXPECT_EQ(config->sliding_window, 0u);
+  EXPECT_TRUE(config->tied_output);
+  EXPECT_FALSE(config->qkv_bias);
+}
+
+TEST(Config, ReadsWhatIsOptional) {
+  Keys keys = Llama();
+  keys.erase("llama.attention.head_count_kv");
+  keys.erase("llama.rope.freq_base");
+  keys["llama.attention.key_length"] = Is(32u);
+  keys["llama.attention.value_length"] = Is(32u);
+  keys["llama.rope.dimension_count"] = Is(8u);
+  keys["llama.rope.scaling.type"] = IsText("linear");
+  keys["llama.rope.scaling.factor"] = Is(4.0f);
+  keys["llama.attention.sliding_window"] = Is(512u);
+  keys["llama.expert_count"] = Is(0u);
+  keys["llama.attention.causal"] = Is(true);
+  auto config = Read(File(keys));
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->kv_heads, 4u);
+  EXPECT_EQ(config->rope_base, 10000.0f);
+  EXPECT_EQ(config->head_dim, 32u);
+  EXPECT_EQ(config->rope_dims, 8u);
+  EXPECT_EQ(config->rope_scale, 4.0f);
+  EXPECT_EQ(config->sliding_window, 512u);
+}
+
+TEST(Config, RefusesByField) {
+  struct Case {
+    const char* key;
+    Write write;  // null = the key is left out
+    Code code;
+    const char* field;
+  };
+  const auto corrupt = [](const char* key, Write write) {
+    return Case{key, std::move(write), Code::kCorrupt, key};
+  };
+  const auto unsupported = [](const char* key, Write write) {
+    return Case{key, std::move(write), Code::kUnsupported, key};
+  };
+  const Case cases[] = {
+      corrupt("general.architecture", nullptr),
+      corrupt("general.architecture", Is(3u)),
+      unsupported("general.architecture", IsText("gpt-j\n")),
+      corrupt("llama.block_count", nullptr),
+      corrupt("llama.block_count", Is(0u)),
+      corrupt("llama.block_count", Is(257u)),
+      corrupt("llama.block_count", Is(-1)),
+      corrupt("llama.block_count", Is(UINT64_MAX)),
+      corrupt("llama.block_count", IsText("2")),
+      corrupt("llama.context_length", Is(0u)),
+      corrupt("llama.context_length", Is(1u << 31)),
+      corrupt("llama.embedding_length", nullptr),
+      corrupt("llama.embedding_length", Is(kEmbeddingMax + 1)),
+      corrupt("llama.feed_forward_length", Is(kFeedForwardMax + 1)),
+      corrupt("llama.attention.head_count", Is(0u)),
+      corrupt("llama.attention.head_count", Is(6u)),
+      corrupt("llama.attention.head_count_kv", Is(0u)),
+      corrupt("llama.attention.head_count_kv", Is(3u)),
+      corrupt("llama.attention.head_count_kv", Is(8u)),
+      corrupt("llama.attention.key_length", Is(kHeadDimMax + 1)),
+      unsupported("llama.attention.value_length", Is(8u)),
+      corrupt("llama.attention.layer_norm_rms_epsilon", nullptr),
+      corrupt("llama.attention.layer_norm_rms_epsilon", Is(std::nanf(""))),
+      corrupt("llama.attention.layer_norm_rms_epsilon", Is(-1e-5f)),
+      corrupt("llama.rope.freq_base", Is(0.0f)),
+      corrupt("llama.rope.freq_base", Is(std::numeric_limits<float>::infinity())),
+      corrupt("llama.rope.dimension_count", Is(3u)),
+      corrupt("llama.rope.dimension_count", Is(18u)),
+      unsupported("llama.rope.scaling.type", IsText("yarn")),
+      corrupt("llama.rope.scaling.type", Is(1u)),
+      corrupt("llama.rope.scale_linear", Is(0.0f)),
+      corrupt("llama.attention.sliding_window", Is(UINT64_MAX)),
+      unsupported("llama.expert_count", Is(8u)),
+      unsupported("llama.logit_scale", Is(0.5f)),
+      unsupported("llama.attention.causal", Is(false)),
+      {"llama.vocab_size", Is(11u), Code::kCorrupt, "token_embd.weight"},
+      {"tokenizer.ggml.tokens",
+       [](GgufWriter& writer, const std::string& key) {
+         writer.Texts(key, std::vector<std::string>(11, "x"));
+       },
+       Code::kCorrupt, "token_embd.weight"},
+  };
+  for (const Case& c : cases) {
+    Keys keys = Llama();
+    keys.erase(c.key);
+    if (c.write) keys[c.key] = c.write;
+    auto config = Read(File(keys));
+    ASSERT_FALSE(config.ok()) << c.key;
+    EXPECT_EQ(config.status().code(), c.code) << c.key << ": " << config.status().ToString();
+    EXPECT_EQ(config.status().field(), c.field) << config.status().ToString();
+    EXPECT_THAT(config.status().message(), HasSubstr(c.field));
+    EXPECT_THAT(config.status().message(), testing::Not(HasSubstr("\n")));
+  }
+}
+
+TEST(Config, RefusesAnEmbeddingOfAnotherShape) {
+  auto wrong_width = Read(File(Llama(), 32));
+  EXPECT_EQ(wrong_width.status().code(), Code::kCorrupt);
+  EXPECT_EQ(wrong_width.status().field(), "token_embd.weight");
+  GgufWriter writer;
+  for (const auto& [key, write] : Llama()) write(writer, key);
+  auto absent = Read(writer.Finish());
+  EXPECT_EQ(absent.status().code(), Code::kCorrupt);
+  EXPECT_EQ(absent.status().field(), "token_embd.weight");
+}
+
+TEST(Config, Qwen2AndGemma3PairHalves) {
+  for (const char* architecture : {"qwen2", "gemma3"}) {
+    Keys keys;
+    for (const auto& [key, write] : Llama()) {
+      const bool own = key.starts_with("llama.");
+      keys[own ? architecture + key.substr(5) : key] = write;
+    }
+    keys["general.architecture"] = IsText(architecture);
+    auto config = Read(File(keys));
+    ASSERT_TRUE(config.ok()) << config.status().ToString();
+    EXPECT_EQ(config->rope_pairs, RotaryPairs::kHalves);
+    EXPECT_EQ(config->architecture, architecture);
+  }
+}
+
+}  // namespace
+}  // namespace plumb::model
