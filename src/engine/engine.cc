@@ -31,7 +31,10 @@ bool Engine::Step() {
   counters_.steps.fetch_add(1, std::memory_order_relaxed);
   const base::Duration elapsed = clock_.Now() - begin;
   counters_.busy_ns.fetch_add(elapsed.ns, std::memory_order_relaxed);
-  counters_.step.Add(elapsed);
+  if (options_.metrics != nullptr) {
+    options_.metrics->step_seconds.Observe(elapsed);
+    options_.metrics->step_tokens.Observe(plan.rows);
+  }
   last_progress_ns_.store((begin + elapsed).ns, std::memory_order_relaxed);
   return true;
 }
@@ -132,10 +135,10 @@ void Engine::Publish(const StepPlan& plan) {
 
 void Engine::Deliver(engine::Sample& sample, TokenEvent event, base::Instant now) {
   const bool first = sample.tokens.size() == sample.request.request.prompt.size() + 1;
-  if (first) {
-    counters_.time_to_first_token.Add(now - sample.request.arrival);
-  } else {
-    counters_.inter_token.Add(now - sample.last_token);
+  if (options_.metrics != nullptr && first) {
+    options_.metrics->first_token_seconds.Observe(now - sample.request.arrival);
+  } else if (options_.metrics != nullptr) {
+    options_.metrics->inter_token_seconds.Observe(now - sample.last_token);
   }
   sample.last_token = now;
   counters_.generated_tokens.fetch_add(1, std::memory_order_relaxed);

@@ -23,6 +23,7 @@
 #include "engine/stats.h"
 #include "kvcache/page_pool.h"
 #include "model/model.h"
+#include "telemetry/metrics.h"
 #include "text/tokenizer.h"
 
 namespace plumb::engine {
@@ -40,6 +41,9 @@ struct EngineOptions {
   // Healthy() turns false when work is pending and no step has ended for so long.
   base::Duration watchdog = base::Seconds(30);
   uint32_t retry_after_ms = 1000;  // told to whoever is refused
+  // Where latencies and step sizes are recorded: its histograms, nothing else (counts: stats()).
+  // Outlives the engine; null = nowhere.
+  telemetry::EngineMetrics* metrics = nullptr;
 };
 
 // Thread: Submit, Cancel, Drain, Stop, stats, Healthy: any. Start once. Step: see there.

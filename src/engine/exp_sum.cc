@@ -1,17 +1,18 @@
-// engine/exp_sum.cc: one always-inlined loop, compiled once for each target.
+// engine/exp_sum.cc: two always-inlined loops, compiled once for each target.
 #include "engine/exp_sum.h"
 
 #include <bit>
 #include <cstdint>
+#include <initializer_list>
 
-#include "base/check.h"
+#define PLUMB_INLINE __attribute__((always_inline)) inline
 
 namespace plumb::engine {
 namespace {
 
 constexpr size_t kLanes = 16;
 
-__attribute__((always_inline)) inline float ExpNegativeInline(float x) {
+PLUMB_INLINE float ExpNegativeInline(float x) {
   constexpr float kLog2E = 1.44269504088896341f;
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
   constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
@@ -30,80 +31,81 @@ __attribute__((always_inline)) inline float ExpNegativeInline(float x) {
   return std::bit_cast<float>(std::bit_cast<int32_t>(value) + exponent * (1 << 23));
 }
 
-__attribute__((always_inline)) inline double ExpSumInline(const float* __restrict logits,
-                                                          size_t count, float max, float scale,
-                                                          float* __restrict weights) {
+PLUMB_INLINE float WeightInline(float x) {
+  // Floats of [2^-9, 2^-8) are 2^-32 apart, larger ones a multiple of that.
+  constexpr float kShift = 0x1.0p-9f;
+  return (ExpNegativeInline(x) + kShift) - kShift;
+}
+
+// Sums `term(i)` for i below `count`; lane i % kLanes takes it.
+template <typename Term>
+PLUMB_INLINE double SumInLanes(size_t count, Term term) {
   double sums[kLanes] = {};
   float terms[kLanes];
   size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      terms[lane] = ExpNegativeInline((logits[i + lane] - max) * scale);
-    }
+    for (size_t lane = 0; lane < kLanes; ++lane) terms[lane] = term(i + lane);
     for (size_t lane = 0; lane < kLanes; ++lane) sums[lane] += terms[lane];
-    if (weights != nullptr) {
-      for (size_t lane = 0; lane < kLanes; ++lane) weights[i + lane] = terms[lane];
-    }
   }
-  for (size_t lane = 0; i < count; ++i, ++lane) {
-    const float term = ExpNegativeInline((logits[i] - max) * scale);
-    sums[lane] += term;
-    if (weights != nullptr) weights[i] = term;
-  }
+  for (size_t lane = 0; i < count; ++i, ++lane) sums[lane] += term(i);
   for (size_t half = kLanes / 2; half > 0; half /= 2) {
     for (size_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
   }
   return sums[0];
 }
 
-double ExpSumBaseline(const float* logits, size_t count, float max, float scale, float* weights) {
-  return ExpSumInline(logits, count, max, scale, weights);
+PLUMB_INLINE double ExpSumInline(const float* logits, size_t count, float max) {
+  return SumInLanes(count, [=](size_t i) __attribute__((always_inline)) {
+    return ExpNegativeInline(logits[i] - max);
+  });
 }
 
+PLUMB_INLINE double WeightSumInline(const float* logits, size_t count, float max, float scale,
+                                    float* __restrict weights) {
+  return SumInLanes(count, [=](size_t i) __attribute__((always_inline)) {
+    return weights[i] = WeightInline((logits[i] - max) * scale);
+  });
+}
+
+// Defines the kernels of a target: a macro, because a target attribute cannot be a parameter.
+#define PLUMB_EXP_KERNELS(name, attribute)                                                    \
+  attribute double ExpSum##name(const float* logits, size_t count, float max) {               \
+    return ExpSumInline(logits, count, max);                                                  \
+  }                                                                                           \
+  attribute double WeightSum##name(const float* logits, size_t count, float max, float scale, \
+                                   float* weights) {                                          \
+    return WeightSumInline(logits, count, max, scale, weights);                               \
+  }                                                                                           \
+  constexpr ExpKernels k##name{ExpSum##name, WeightSum##name};
+
+PLUMB_EXP_KERNELS(Baseline, )
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) double ExpSumAvx2(const float* logits, size_t count, float max,
-                                                  float scale, float* weights) {
-  return ExpSumInline(logits, count, max, scale, weights);
-}
-__attribute__((target("avx512f,avx512dq,prefer-vector-width=512"))) double ExpSumAvx512(
-    const float* logits, size_t count, float max, float scale, float* weights) {
-  return ExpSumInline(logits, count, max, scale, weights);
-}
+PLUMB_EXP_KERNELS(Avx2, __attribute__((target("avx2"))))
+PLUMB_EXP_KERNELS(Avx512, __attribute__((target("avx512f,avx512dq,prefer-vector-width=512"))))
 #endif
 
 }  // namespace
 
 float ExpNegative(float x) { return ExpNegativeInline(x); }
+float Weight(float x) { return WeightInline(x); }
 
-bool HasExpTarget(ExpTarget target) {
+const ExpKernels* ExpKernelsFor(ExpTarget target) {
+  if (target == ExpTarget::kBaseline) return &kBaseline;
 #if defined(__x86_64__)
-  if (target == ExpTarget::kAvx2) return __builtin_cpu_supports("avx2");
-  if (target == ExpTarget::kAvx512) {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
+  if (target == ExpTarget::kAvx2 && __builtin_cpu_supports("avx2")) return &kAvx2;
+  if (target == ExpTarget::kAvx512 && __builtin_cpu_supports("avx512f") &&
+      __builtin_cpu_supports("avx512dq")) {
+    return &kAvx512;
   }
 #endif
-  return target == ExpTarget::kBaseline;
+  return nullptr;
 }
 
-double ExpSumOn(ExpTarget target, std::span<const float> logits, float max, float scale,
-                float* weights) {
-  CHECK(HasExpTarget(target));
-#if defined(__x86_64__)
-  if (target == ExpTarget::kAvx512) {
-    return ExpSumAvx512(logits.data(), logits.size(), max, scale, weights);
+const ExpKernels& BestExpKernels() {
+  for (const ExpTarget target : {ExpTarget::kAvx512, ExpTarget::kAvx2}) {
+    if (const ExpKernels* kernels = ExpKernelsFor(target)) return *kernels;
   }
-  if (target == ExpTarget::kAvx2) {
-    return ExpSumAvx2(logits.data(), logits.size(), max, scale, weights);
-  }
-#endif
-  return ExpSumBaseline(logits.data(), logits.size(), max, scale, weights);
-}
-
-double ExpSum(std::span<const float> logits, float max, float scale, float* weights) {
-  static const ExpTarget target = HasExpTarget(ExpTarget::kAvx512) ? ExpTarget::kAvx512
-                                  : HasExpTarget(ExpTarget::kAvx2) ? ExpTarget::kAvx2
-                                                                   : ExpTarget::kBaseline;
-  return ExpSumOn(target, logits, max, scale, weights);
+  return kBaseline;
 }
 
 }  // namespace plumb::engine

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "base/random.h"
@@ -29,21 +30,39 @@ TEST(ExpSum, FarBelowItStaysFinite) {
   EXPECT_GT(ExpNegative(-86), 0);
 }
 
+TEST(ExpSum, WeightsSumExactlyInAnyOrder) {
+  constexpr uint64_t kSeed = 8;
+  base::Rng rng(kSeed);
+  std::vector<double> weights(100000);
+  for (double& weight : weights) {
+    const float x = static_cast<float>(-25 * rng.Uniform());
+    weight = Weight(x);
+    EXPECT_NEAR(weight, std::exp(double{x}), 3e-7 * std::exp(double{x}) + 0x1.0p-32);
+    EXPECT_EQ(std::fmod(weight, 0x1.0p-32), 0);
+  }
+  const double forwards = std::accumulate(weights.begin(), weights.end(), 0.0);
+  const double backwards = std::accumulate(weights.rbegin(), weights.rend(), 0.0);
+  EXPECT_EQ(forwards, backwards);
+  EXPECT_EQ(Weight(0), 1.0f);
+}
+
 TEST(ExpSum, EveryTargetGivesTheSameBits) {
   constexpr uint64_t kSeed = 3;
   base::Rng rng(kSeed);
+  const ExpKernels& baseline = *ExpKernelsFor(ExpTarget::kBaseline);
   for (const size_t count : {0, 1, 15, 16, 17, 31, 32, 33, 1000, 49152}) {
-    std::vector<float> logits(count);
+    std::vector<float> logits(count), expected(count), weights(count);
     for (float& logit : logits) logit = static_cast<float>(rng.Uniform() * 60 - 60);
-    std::vector<float> expected(count), weights(count);
-    const double sum = ExpSumOn(ExpTarget::kBaseline, logits, 0.0f, 1.25f, expected.data());
+    const double exp_sum = baseline.exp_sum(logits.data(), count, 0.5f);
+    const double sum = baseline.weight_sum(logits.data(), count, 0.5f, 1.25f, expected.data());
     for (const ExpTarget target : {ExpTarget::kAvx2, ExpTarget::kAvx512}) {
-      if (!HasExpTarget(target)) continue;
-      EXPECT_EQ(ExpSumOn(target, logits, 0.0f, 1.25f, weights.data()), sum) << count;
+      const ExpKernels* kernels = ExpKernelsFor(target);
+      if (kernels == nullptr) continue;
+      EXPECT_EQ(kernels->exp_sum(logits.data(), count, 0.5f), exp_sum) << count;
+      EXPECT_EQ(kernels->weight_sum(logits.data(), count, 0.5f, 1.25f, weights.data()), sum);
       EXPECT_EQ(weights, expected) << count;
-      EXPECT_EQ(ExpSumOn(target, logits, 0.0f, 1.25f, nullptr), sum) << count;
     }
-    for (size_t i = 0; i < count; ++i) EXPECT_EQ(expected[i], ExpNegative(logits[i] * 1.25f));
+    for (size_t i = 0; i < count; ++i) EXPECT_EQ(expected[i], Weight((logits[i] - 0.5f) * 1.25f));
   }
 }
 

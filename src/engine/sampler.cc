@@ -9,7 +9,6 @@
 #include <limits>
 
 #include "base/check.h"
-#include "engine/exp_sum.h"
 
 namespace plumb::engine {
 namespace {
@@ -61,7 +60,8 @@ bool UsesPenalties(const SamplingParams& params) {
 }
 
 Sampler::Sampler(uint32_t vocabulary_size, uint32_t candidate_count)
-    : vocabulary_size_(vocabulary_size), candidate_count_(candidate_count) {
+    : vocabulary_size_(vocabulary_size), candidate_count_(candidate_count), exp_(BestExpKernels()) {
+  CHECK(vocabulary_size <= kVocabularySizeMax) << "sums of weights would not be exact";
   CHECK(candidate_count >= 1 && candidate_count <= vocabulary_size)
       << candidate_count << " of " << vocabulary_size;
   const size_t blocks = (candidate_count + kNoiseBlock - 1) / kNoiseBlock;
@@ -115,7 +115,7 @@ void Sampler::FindTop() {
 double Sampler::DescribeRaw(std::span<const float> logits, uint32_t top_count,
                             SampleResult& result) {
   const double log_sum =
-      raw_max_ + Sleef_cinz_logd1_u10purec(ExpSum(logits, raw_max_, 1.0f, nullptr));
+      raw_max_ + Sleef_cinz_logd1_u10purec(exp_.exp_sum(logits.data(), logits.size(), raw_max_));
   if (top_count == 0) return log_sum;
   SelectTop(logits, std::min(top_count, candidate_count_), true);
   for (const Candidate& candidate : candidates_) {

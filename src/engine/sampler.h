@@ -6,7 +6,8 @@
 //                        when generated c > 0 times: a - presence, then a - frequency * c (in f64,
 //                        rounded once, held within the finite floats); then a + bias likewise
 //   order                a descending, then id ascending
-//   d, f64               (a - largest a) / temperature; weight = exp(d), f32
+//   d, f64               (a - largest a) / temperature
+//   weight, f32          exp(d), in multiples of 2^-32: sums are exact in any order
 //   top_k, top_p, min_p  the first k; of those the shortest prefix that holds top_p of their
 //   weight;
 //                        of those d >= log(min_p)
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/exp_sum.h"
 #include "engine/noise.h"
 #include "engine/request.h"
 #include "engine/token_counts.h"
@@ -33,6 +35,9 @@ struct SampleResult {
   uint32_t top_count = 0;
   std::array<TopLogprob, kTopLogprobsMax> top{};  // [top_count]
 };
+
+// Larger vocabularies are refused: sums of weights would no longer be exact (exp_sum.h).
+constexpr uint32_t kVocabularySizeMax = 1u << 20;
 
 // Whether `counts` matter for these parameters.
 bool UsesPenalties(const SamplingParams& params);
@@ -79,8 +84,9 @@ class Sampler {
   void CollectFrom(std::span<const float> logits, float threshold);
   // The last candidate that top_k and top_p keep; every filter keeps a prefix of the order.
   Candidate FindCutoff(std::span<const float> logits, const SamplingParams& params);
-  Candidate CutSelected(float top_p, float scale) const;  // of candidates_, sorted
   Candidate CutAll(std::span<const float> logits, float top_p, float scale);
+  // Sorts candidates_; the first at which the sum of weights reaches `wanted`, else the last.
+  Candidate CutCandidates(double wanted, float scale);
 
   uint32_t Greedy(std::span<const float> logits) const;
   uint32_t Race(std::span<const float> logits, const SamplingParams& params, const NoiseKey& key);
@@ -97,6 +103,8 @@ class Sampler {
   std::vector<float> block_scratch_;   // [blocks]
   std::vector<uint8_t> block_edited_;  // [blocks]
   std::vector<float> weights_;         // [candidate_count]
+  std::vector<double> bucket_sums_;    // of CutAll
+  const ExpKernels& exp_;
   std::vector<Candidate> candidates_;  // capacity candidate_count
   std::vector<Edit> edits_;            // capacity vocabulary_size + kLogitBiasMax
 };

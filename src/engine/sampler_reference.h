@@ -67,7 +67,7 @@ inline uint32_t ReferenceSample(std::span<const float> logits, uint32_t candidat
   if (params.top_p < 1) {
     const float scale = static_cast<float>(1.0 / std::max(temperature, 1e-30));
     const auto weight = [&](const ReferenceCandidate& candidate) {
-      return double{ExpNegative((candidate.logit - top) * scale)};
+      return double{Weight((candidate.logit - top) * scale)};
     };
     double total = 0, sum = 0;
     for (const auto& candidate : order) total += weight(candidate);

@@ -6,13 +6,22 @@
 #include <limits>
 
 #include "base/check.h"
-#include "engine/exp_sum.h"
 #include "engine/sampler.h"
 
 namespace plumb::engine {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// Intervals of ln(weight), 1/64 wide; the last takes everything from where weights are 0.
+constexpr uint32_t kBucketsPerUnit = 64;
+constexpr uint32_t kBuckets = 24 * kBucketsPerUnit;
+
+// Never smaller for a smaller logit, since float operations keep order.
+uint32_t BucketOf(float x) {
+  const float bucket = -x * kBucketsPerUnit;
+  return bucket < kBuckets - 1 ? static_cast<uint32_t>(bucket) : kBuckets - 1;
+}
 
 }  // namespace
 
@@ -23,8 +32,13 @@ Sampler::Candidate Sampler::FindCutoff(std::span<const float> logits,
   // Held away from infinity: a temperature below 1e-30 leaves the first candidate all the weight.
   const float scale = static_cast<float>(1.0 / std::max(double{params.temperature}, 1e-30));
   if (limits_count) {
-    SelectTop(logits, params.top_k, limits_weight);
-    return limits_weight ? CutSelected(params.top_p, scale) : candidates_.back();
+    SelectTop(logits, params.top_k, false);
+    if (!limits_weight) return candidates_.back();
+    double total = 0;
+    for (const Candidate& candidate : candidates_) {
+      total += Weight((candidate.logit - top_) * scale);
+    }
+    return CutCandidates(params.top_p * total, scale);
   }
   if (limits_weight) return CutAll(logits, params.top_p, scale);
   return {-kInfinity, candidate_count_};
@@ -60,37 +74,42 @@ void Sampler::CollectFrom(std::span<const float> logits, float threshold) {
   }
 }
 
-Sampler::Candidate Sampler::CutSelected(float top_p, float scale) const {
-  double total = 0;
-  for (const Candidate& candidate : candidates_) {
-    total += ExpNegative((candidate.logit - top_) * scale);
+Sampler::Candidate Sampler::CutAll(std::span<const float> logits, float top_p, float scale) {
+  const double wanted =
+      top_p * exp_.weight_sum(logits.data(), candidate_count_, top_, scale, weights_.data());
+  // Sharp distributions, the usual case: a few candidates hold the nucleus.
+  constexpr double kSharpDepth = 4;  // weights down to e^-4
+  constexpr size_t kSharpMax = 1024;
+  CollectFrom(logits, static_cast<float>(double{top_} - kSharpDepth / scale));
+  double collected = 0;
+  for (const Candidate& candidate : candidates_) collected += weights_[candidate.token];
+  if (collected >= wanted && candidates_.size() <= kSharpMax) return CutCandidates(wanted, scale);
+
+  // Flat ones: sums by intervals of ln(weight), then the interval where the nucleus ends is sorted.
+  bucket_sums_.assign(kBuckets, 0);
+  for (uint32_t token = 0; token < candidate_count_; ++token) {
+    bucket_sums_[BucketOf((logits[token] - top_) * scale)] += weights_[token];
   }
-  double sum = 0;
-  for (const Candidate& candidate : candidates_) {
-    sum += ExpNegative((candidate.logit - top_) * scale);
-    if (sum >= top_p * total) return candidate;
+  uint32_t bucket = 0;
+  double above = 0;
+  while (bucket + 1 < kBuckets && above + bucket_sums_[bucket] < wanted) {
+    above += bucket_sums_[bucket++];
   }
-  return candidates_.back();
+  candidates_.clear();
+  for (uint32_t token = 0; token < candidate_count_; ++token) {
+    if (BucketOf((logits[token] - top_) * scale) == bucket) {
+      candidates_.push_back({logits[token], token});
+    }
+  }
+  return CutCandidates(wanted - above, scale);
 }
 
-Sampler::Candidate Sampler::CutAll(std::span<const float> logits, float top_p, float scale) {
-  const auto candidates = logits.first(candidate_count_);
-  const double wanted = top_p * ExpSum(candidates, top_, scale, weights_.data());
-  // Ever lower thresholds, until what lies above one surely holds the wanted weight. In units of
-  // ln(weight): e^-3 holds most sharp distributions' nuclei, the last is everything.
-  for (const double depth : {3.0, 6.0, 12.0, 24.0, double{kInfinity}}) {
-    const float threshold = static_cast<float>(double{top_} - depth / scale);
-    CollectFrom(logits, threshold);
-    double collected = 0;
-    for (const Candidate& candidate : candidates_) collected += weights_[candidate.token];
-    // The margin covers that this sum and the ordered one below round differently.
-    if (collected < wanted * (1 + 1e-9) && depth < kInfinity) continue;
-    std::sort(candidates_.begin(), candidates_.end(), Before);
-    double sum = 0;
-    for (const Candidate& candidate : candidates_) {
-      sum += weights_[candidate.token];
-      if (sum >= wanted) return candidate;
-    }
+Sampler::Candidate Sampler::CutCandidates(double wanted, float scale) {
+  std::sort(candidates_.begin(), candidates_.end(), Before);
+  double sum = 0;
+  for (const Candidate& candidate : candidates_) {
+    sum += Weight((candidate.logit - top_) * scale);
+    if (sum >= wanted) return candidate;
   }
   return candidates_.back();
 }
