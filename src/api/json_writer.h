@@ -1,7 +1,7 @@
 // api/json_writer.h
 // Appends JSON to a string, without a tree in between: token events are written on the generator's
 // thread and must cost little. Commas are placed by the writer; nesting is the caller's to balance.
-// Text that is not UTF-8 comes out with U+FFFD in place of each bad byte, so the result is always
+// Text that is not UTF-8 comes out with U+FFFD in place of what is not, so the result is always
 // valid JSON.
 #pragma once
 

@@ -1,0 +1,127 @@
+// api/testing/fake_exchange.h
+// Tests only. An HttpExchange that keeps what it is given, and a client's side that waits for it
+// and may leave. Checks the contract of net/http_server.h: answered once, in order.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "net/http_server.h"
+
+namespace plumb::api::testing {
+
+// The client's side. Thread: any. Outlives the exchange.
+class FakeClient {
+ public:
+  // One exchange for each client.
+  std::unique_ptr<net::HttpExchange> MakeExchange() { return std::make_unique<Exchange>(*this); }
+
+  // Closes the connection, as a client that leaves.
+  void Leave() {
+    std::function<void()> callback;
+    {
+      std::lock_guard lock(mutex_);
+      if (ended_) return;
+      closed_ = true;
+      callback = std::exchange(on_close_, nullptr);
+    }
+    if (callback) callback();
+  }
+  // Until the answer is complete; what came.
+  const net::HttpResponse& Wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ended_; });
+    return response_;
+  }
+  // Until so many bytes of a body have come.
+  void WaitBytes(size_t size) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ended_ || response_.body.size() >= size; });
+  }
+  // Until the exchange object is gone: the server has let go of the request.
+  void WaitGone() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return gone_; });
+  }
+  bool streamed() const {
+    std::lock_guard lock(mutex_);
+    return streaming_;
+  }
+
+ private:
+  class Exchange final : public net::HttpExchange {
+   public:
+    explicit Exchange(FakeClient& client) : client_(client) {}
+    ~Exchange() override {
+      std::lock_guard lock(client_.mutex_);
+      CHECK(client_.ended_ || client_.closed_) << "an exchange was dropped without an answer";
+      client_.gone_ = true;
+      client_.changed_.notify_all();
+    }
+    void Respond(net::HttpResponse response) override {
+      std::lock_guard lock(client_.mutex_);
+      CHECK(!client_.ended_ && !client_.streaming_) << "answered twice";
+      client_.response_ = std::move(response);
+      End();
+    }
+    void StartStream(int status, net::HttpHeaders headers) override {
+      std::lock_guard lock(client_.mutex_);
+      CHECK(!client_.ended_ && !client_.streaming_) << "answered twice";
+      client_.streaming_ = true;
+      client_.response_.status = status;
+      client_.response_.headers = std::move(headers);
+    }
+    bool Write(std::string_view bytes) override {
+      std::lock_guard lock(client_.mutex_);
+      CHECK(client_.streaming_ && !client_.ended_) << "a write outside a stream";
+      if (client_.closed_) return false;
+      client_.response_.body += bytes;
+      client_.changed_.notify_all();
+      return true;
+    }
+    void EndStream() override {
+      std::lock_guard lock(client_.mutex_);
+      CHECK(client_.streaming_ && !client_.ended_) << "ended outside a stream";
+      End();
+    }
+    void OnClose(std::function<void()> callback) override {
+      {
+        std::lock_guard lock(client_.mutex_);
+        if (!client_.closed_) {
+          client_.on_close_ = std::move(callback);
+          return;
+        }
+      }
+      callback();
+    }
+    bool closed() const override {
+      std::lock_guard lock(client_.mutex_);
+      return client_.closed_;
+    }
+
+   private:
+    void End() {
+      client_.ended_ = true;
+      client_.on_close_ = nullptr;
+      client_.changed_.notify_all();
+    }
+    FakeClient& client_;
+  };
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // All below: guarded by mutex_.
+  net::HttpResponse response_;
+  std::function<void()> on_close_;
+  bool streaming_ = false;
+  bool ended_ = false;
+  bool closed_ = false;
+  bool gone_ = false;
+};
+
+}  // namespace plumb::api::testing

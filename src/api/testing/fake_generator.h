@@ -1,0 +1,251 @@
+// api/testing/fake_generator.h
+// Tests only. A Generator that replays scripted tokens under any chunking, with the text rules of
+// the real one (whole characters, stop strings held back, an end token that ends): what the API
+// must survive can be scripted here, without a model. Events come from its own thread after Start,
+// or from whoever calls Step.
+#pragma once
+
+#include <algorithm>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/thread.h"
+#include "engine/generator.h"
+#include "text/detokenizer.h"
+#include "text/stop_matcher.h"
+#include "text/tokenizer.h"
+
+namespace plumb::api::testing {
+
+// What one sample is to answer.
+struct FakeAnswer {
+  std::vector<base::TokenId> tokens;  // past the last one: the sample waits until it is cancelled
+  uint32_t chunk_tokens = 1;          // per event; 0 = all in one
+  base::Status failure;               // not ok: instead of the token after the last
+};
+using FakeScript = std::function<FakeAnswer(const engine::Request& request, uint32_t sample_index)>;
+
+// Thread: any; Step one at a time.
+class FakeGenerator final : public engine::Generator {
+ public:
+  FakeGenerator(const text::Tokenizer& tokenizer, FakeScript script)
+      : tokenizer_(tokenizer), script_(std::move(script)) {}
+  ~FakeGenerator() override {
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.Join();
+  }
+
+  void Start() {
+    thread_ = base::Thread("fake-generator", [this] {
+      while (WaitForWork()) Step();
+    });
+  }
+
+  base::Status Submit(engine::Request request, engine::EventSink& sink) override {
+    std::lock_guard lock(mutex_);
+    if (!refusal_.ok()) return refusal_;
+    last_request_ = request;
+    const uint64_t key = static_cast<uint64_t>(request.id);
+    Live live{.request = std::move(request), .sink = &sink, .samples = {}, .cancelled = false};
+    for (uint32_t i = 0; i < live.request.samples; ++i) {
+      live.samples.emplace_back(script_(live.request, i), tokenizer_, live.request.sampling.stop);
+    }
+    live_.emplace(key, std::move(live));
+    changed_.notify_all();
+    return base::OkStatus();
+  }
+
+  void Cancel(engine::RequestId id) override {
+    std::lock_guard lock(mutex_);
+    if (auto live = live_.find(static_cast<uint64_t>(id)); live != live_.end())
+      live->second.cancelled = true;
+    ++cancels_;
+    changed_.notify_all();
+  }
+
+  // One event for each unfinished sample; false when nothing is live.
+  bool Step() {
+    std::vector<uint64_t> keys;
+    {
+      std::lock_guard lock(mutex_);
+      for (const auto& [key, live] : live_) keys.push_back(key);
+    }
+    for (const uint64_t key : keys) StepRequest(key);
+    return !keys.empty();
+  }
+
+  // From now on Submit gives this; ok = takes requests.
+  void Refuse(base::Status status) {
+    std::lock_guard lock(mutex_);
+    refusal_ = std::move(status);
+  }
+  // Until so many requests have been submitted and not ended.
+  void WaitLive(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return live_.size() == count; });
+  }
+  size_t live() const {
+    std::lock_guard lock(mutex_);
+    return live_.size();
+  }
+  size_t cancels() const {
+    std::lock_guard lock(mutex_);
+    return cancels_;
+  }
+  engine::Request last_request() const {
+    std::lock_guard lock(mutex_);
+    return last_request_;
+  }
+
+  // What the fake says of a token's probability: any function of the token will do.
+  static float Logprob(base::TokenId token) {
+    return -0.125f * static_cast<float>(1 + base::Index(token) % 7);
+  }
+
+ private:
+  struct Sample {
+    Sample(FakeAnswer fake_answer, const text::Tokenizer& tokenizer, std::vector<std::string> stops)
+        : answer(std::move(fake_answer)),
+          stop_strings(stops),
+          detokenizer(tokenizer),
+          matcher(std::move(stops)) {}
+    FakeAnswer answer;
+    std::vector<std::string> stop_strings;
+    text::Detokenizer detokenizer;
+    text::StopMatcher matcher;
+    uint32_t sent = 0;
+    bool finished = false;
+  };
+  struct Live {
+    engine::Request request;
+    engine::EventSink* sink;
+    std::vector<Sample> samples;
+    bool cancelled;
+  };
+
+  static bool CanMove(const Live& live) {
+    if (live.cancelled) return true;
+    return std::any_of(live.samples.begin(), live.samples.end(), [](const Sample& sample) {
+      const bool more = sample.sent < sample.answer.tokens.size() || !sample.answer.failure.ok();
+      return !sample.finished && more;
+    });
+  }
+
+  bool WaitForWork() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] {
+      return stopping_ || std::any_of(live_.begin(), live_.end(),
+                                      [](const auto& entry) { return CanMove(entry.second); });
+    });
+    return !stopping_;
+  }
+
+  void StepRequest(uint64_t key) {
+    size_t samples = 0;
+    {
+      std::lock_guard lock(mutex_);
+      samples = live_.at(key).samples.size();
+    }
+    for (uint32_t i = 0; i < samples; ++i) {
+      engine::EventSink* sink = nullptr;
+      engine::TokenEvent event;
+      bool last = false;
+      {
+        std::lock_guard lock(mutex_);
+        Live& live = live_.at(key);
+        if (live.samples[i].finished) continue;
+        sink = live.sink;
+        event = NextEvent(live, i);
+        live.samples[i].finished = event.finish.has_value();
+        last = std::all_of(live.samples.begin(), live.samples.end(),
+                           [](const Sample& sample) { return sample.finished; });
+        if (last) live_.erase(key);
+        if (last) changed_.notify_all();
+      }
+      sink->OnEvent(std::move(event));  // without the lock: it may call Cancel
+      if (last) return;
+    }
+  }
+
+  engine::TokenEvent NextEvent(Live& live, uint32_t sample_index) const {
+    Sample& sample = live.samples[sample_index];
+    engine::TokenEvent event{.request = live.request.id, .sample_index = sample_index};
+    const engine::SamplingParams& sampling = live.request.sampling;
+    const uint32_t chunk =
+        sample.answer.chunk_tokens == 0 ? UINT32_MAX : sample.answer.chunk_tokens;
+    for (uint32_t i = 0; i < chunk && !event.finish && !live.cancelled; ++i) {
+      if (sample.sent == sample.answer.tokens.size()) break;
+      PushToken(live, sample, sample.answer.tokens[sample.sent], event);
+      if (!event.finish && sample.sent == sampling.tokens_max)
+        Finish(live, sample, engine::FinishReason::kLength, event);
+    }
+    if (event.finish) return event;
+    if (live.cancelled) {
+      Finish(live, sample, engine::FinishReason::kCancelled, event);
+    } else if (sample.sent == sample.answer.tokens.size() && !sample.answer.failure.ok()) {
+      Finish(live, sample, engine::FinishReason::kError, event);
+      event.finish->status = sample.answer.failure;
+    }
+    return event;
+  }
+
+  void PushToken(const Live& live, Sample& sample, base::TokenId token,
+                 engine::TokenEvent& event) const {
+    const engine::SamplingParams& sampling = live.request.sampling;
+    ++sample.sent;
+    event.tokens.push_back(token);
+    if (sampling.logprobs) {
+      engine::TokenLogprob logprob{.token = token, .logprob = Logprob(token)};
+      for (uint32_t i = 0; i < sampling.top_logprobs; ++i)
+        logprob.top.push_back({base::TokenId{i}, -static_cast<float>(i) - 0.5f});
+      event.logprobs.push_back(std::move(logprob));
+    }
+    const auto ends = tokenizer_.end_tokens();
+    const bool end = std::find(ends.begin(), ends.end(), token) != ends.end();
+    if (end && !sampling.ignore_end)
+      return Finish(live, sample, engine::FinishReason::kStop, event);
+    auto output = sample.matcher.Push(sample.detokenizer.Push(token));
+    event.text += output.text;
+    if (!output.stop_index) return;
+    Finish(live, sample, engine::FinishReason::kStop, event);
+    event.finish->stop = sample.stop_strings[*output.stop_index];
+  }
+
+  static void Finish(const Live& live, Sample& sample, engine::FinishReason reason,
+                     engine::TokenEvent& event) {
+    auto output = sample.matcher.Push(sample.detokenizer.Finish());
+    event.text += output.text;
+    event.text += sample.matcher.Finish();
+    event.finish = engine::Finish{
+        .reason = reason,
+        .status = {},
+        .stop = {},
+        .prompt_tokens = static_cast<uint32_t>(live.request.prompt.size()),
+        .completion_tokens = sample.sent,
+        .cached_tokens = 0,
+    };
+  }
+
+  const text::Tokenizer& tokenizer_;
+  const FakeScript script_;
+  base::Thread thread_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // All below: guarded by mutex_.
+  std::map<uint64_t, Live> live_;
+  base::Status refusal_;
+  engine::Request last_request_{};
+  size_t cancels_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace plumb::api::testing

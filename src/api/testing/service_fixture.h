@@ -1,0 +1,145 @@
+// api/testing/service_fixture.h
+// Tests only. A whole Service over the fake generator and the byte vocabulary, without sockets: a
+// request goes in as a value, its answer comes out as one.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/service.h"
+#include "api/testing/byte_vocabulary.h"
+#include "api/testing/fake_exchange.h"
+#include "api/testing/fake_generator.h"
+#include "net/sse.h"
+
+namespace plumb::api::testing {
+
+using nlohmann::json;
+
+constexpr uint32_t kContextMax = 4096;
+
+struct ServiceFixture {
+  explicit ServiceFixture(FakeScript script, std::vector<std::string> api_keys = {},
+                          ChatOptions chat = {})
+      : keys(tenancy::ApiKeys::FromKeys(api_keys).value()),
+        generator(*tokenizer, std::move(script)),
+        service(Config(std::move(chat)), {generator,
+                                          *tokenizer,
+                                          *chat_template,
+                                          keys,
+                                          metrics,
+                                          logger,
+                                          clock,
+                                          [this] { return ready; },
+                                          {}}) {
+    generator.Start();
+  }
+
+  static ServiceConfig Config(ChatOptions chat) {
+    chat.system_fingerprint = "plumb-test";
+    chat.context_max = kContextMax;
+    chat.limits.vocabulary_size = kByteVocabularySize;
+    return {.model = {.names = {"fake", "alias/of-fake"}, .created = 7, .context_max = kContextMax},
+            .chat = std::move(chat)};
+  }
+
+  // Sends; the answer comes to `client`.
+  void Send(FakeClient& client, net::HttpMethod method, std::string path, std::string body = "",
+            net::HttpHeaders headers = {{"Content-Type", "application/json"}}) {
+    net::HttpRequest request{.method = method,
+                             .path = std::move(path),
+                             .query = "",
+                             .headers = std::move(headers),
+                             .body = std::move(body),
+                             .peer = "127.0.0.1"};
+    service.OnRequest(std::move(request), client.MakeExchange());
+  }
+  void SendChat(FakeClient& client, const json& body) {
+    Send(client, net::HttpMethod::kPost, "/v1/chat/completions", body.dump());
+  }
+  // Sends and waits for the whole answer, until the service has let go of it.
+  net::HttpResponse Ask(const json& body) {
+    FakeClient client;
+    SendChat(client, body);
+    net::HttpResponse response = client.Wait();
+    client.WaitGone();
+    return response;
+  }
+  net::HttpResponse Get(std::string path, net::HttpHeaders headers = {}) {
+    FakeClient client;
+    Send(client, net::HttpMethod::kGet, std::move(path), "", std::move(headers));
+    return client.Wait();
+  }
+
+  std::unique_ptr<text::Tokenizer> tokenizer = MakeByteTokenizer();
+  std::unique_ptr<text::ChatTemplate> chat_template = MakeTemplate();
+  tenancy::ApiKeys keys;
+  telemetry::Metrics metrics{Service::RoutePatterns(), "0", "fake"};
+  telemetry::Logger logger{{.level = telemetry::LogLevel::kOff}};
+  base::SystemClock clock;
+  base::Status ready;
+  FakeGenerator generator;
+  Service service;
+};
+
+// A chat request for the fake model, with more members.
+inline json ChatBody(json members = json::object()) {
+  json body = {{"model", "fake"}, {"messages", {{{"role", "user"}, {"content", "hi"}}}}};
+  body.update(members);
+  return body;
+}
+
+// The data of each event of a stream.
+inline std::vector<std::string> StreamData(std::string_view body) {
+  net::SseParser parser(1 << 20);
+  std::vector<net::SseEvent> events;
+  CHECK(parser.Feed(body, events).ok());
+  std::vector<std::string> data;
+  for (net::SseEvent& event : events) data.push_back(std::move(event.data));
+  return data;
+}
+
+// A stream put together again, one entry for each sample.
+struct StreamedChoice {
+  std::string role;
+  std::string content;
+  json logprobs = json::array();
+  std::string finish_reason;
+};
+struct Streamed {
+  std::vector<StreamedChoice> choices;
+  json usage;
+  json seed;
+  bool done = false;
+};
+inline Streamed PutTogether(std::string_view body, size_t samples) {
+  Streamed out;
+  out.choices.resize(samples);
+  for (const std::string& data : StreamData(body)) {
+    CHECK(!out.done) << "an event after [DONE]: " << data;
+    if (data == "[DONE]") {
+      out.done = true;
+      continue;
+    }
+    const json chunk = json::parse(data);
+    if (chunk.contains("plumb")) out.seed = chunk["plumb"]["seed"];
+    if (chunk.contains("usage") && !chunk["usage"].is_null()) out.usage = chunk["usage"];
+    for (const json& choice : chunk["choices"]) {
+      StreamedChoice& to = out.choices.at(choice["index"]);
+      CHECK(to.finish_reason.empty()) << "an event after the sample's end: " << data;
+      to.role += choice["delta"].value("role", "");
+      CHECK(to.role == "assistant") << "the role comes first: " << data;
+      to.content += choice["delta"].value("content", "");
+      if (!choice["logprobs"].is_null())
+        for (const json& entry : choice["logprobs"]["content"]) to.logprobs.push_back(entry);
+      if (!choice["finish_reason"].is_null()) to.finish_reason = choice["finish_reason"];
+    }
+  }
+  return out;
+}
+
+}  // namespace plumb::api::testing
