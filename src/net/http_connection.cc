@@ -192,6 +192,7 @@ void HttpConnection::Refuse(int status, std::string_view message) {
 
 void HttpConnection::Wake() {
   if (phase_ != Phase::kAnswering) return;  // a late wake of an answer that is over
+  if (outbox_->Woken()) return Cut();
   Flush();
 }
 
@@ -217,8 +218,7 @@ void HttpConnection::Flush() {
 bool HttpConnection::TakeFromOutbox() {
   const Outbox::Taken taken = outbox_->Take(writing_);
   if (taken.cut) {
-    if (taken.overflowed) core_->write_stalls.fetch_add(1, std::memory_order_relaxed);
-    Close(CloseKind::kReset);
+    Cut();
     return false;
   }
   if (taken.unanswered) {
@@ -232,6 +232,11 @@ bool HttpConnection::TakeFromOutbox() {
   answer_ended_ = taken.ended;
   answer_keep_alive_ = taken.keep_alive;
   return true;
+}
+
+void HttpConnection::Cut() {
+  if (outbox_->overflowed()) core_->write_stalls.fetch_add(1, std::memory_order_relaxed);
+  Close(CloseKind::kReset);
 }
 
 void HttpConnection::WriteSome() {

@@ -72,6 +72,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void Wake();
   void Flush();
   bool TakeFromOutbox();
+  void Cut();
   void WriteSome();
   void OnWritten(ErrorCode error, size_t size);
   void FinishAnswer();

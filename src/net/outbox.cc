@@ -163,14 +163,27 @@ bool Outbox::ended() const {
   return state_ == State::kEnded;
 }
 
-Outbox::Taken Outbox::Take(std::string& bytes) {
+bool Outbox::overflowed() const {
+  std::lock_guard lock(mutex_);
+  return overflowed_;
+}
+
+bool Outbox::MustCutLocked() const {
+  return overflowed_ || (abandoned_ && state_ == State::kStreaming);
+}
+
+bool Outbox::Woken() {
   std::lock_guard lock(mutex_);
   wake_pending_ = false;
+  return MustCutLocked();
+}
+
+Outbox::Taken Outbox::Take(std::string& bytes) {
+  std::lock_guard lock(mutex_);
   bytes = std::exchange(pending_, {});
   in_flight_bytes_ = bytes.size();
   return {.ended = state_ == State::kEnded,
-          .cut = overflowed_ || (abandoned_ && state_ == State::kStreaming),
-          .overflowed = overflowed_,
+          .cut = MustCutLocked(),
           .unanswered = abandoned_ && state_ == State::kUnanswered,
           .keep_alive = keep_alive_};
 }

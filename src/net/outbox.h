@@ -50,22 +50,25 @@ class Outbox {
 
   // The connection's side.
   struct Taken {
-    bool ended = false;  // after `bytes`, the answer is complete
-    bool cut = false;    // output_bytes_max exceeded, or abandoned in mid-stream
-    bool overflowed = false;
+    bool ended = false;       // after `bytes`, the answer is complete
+    bool cut = false;         // output_bytes_max exceeded, or abandoned in mid-stream
     bool unanswered = false;  // abandoned before anything was sent
     bool keep_alive = false;
   };
+  // A wake has arrived. True: cut the connection now, even in the middle of a write.
+  bool Woken();
   // Moves the pending bytes to `bytes`; they count as pending until Sent.
   Taken Take(std::string& bytes);
   void Sent(size_t bytes);
   // No further wake. Returns the callback to run when the answer was not complete.
   std::function<void()> Close();
   bool ended() const;
+  bool overflowed() const;
 
  private:
   enum class State { kUnanswered, kStreaming, kEnded };
   void WakeLocked();
+  bool MustCutLocked() const;
 
   const OutboxOptions options_;
   const base::SystemClock clock_;  // for Date only
