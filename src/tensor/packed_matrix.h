@@ -44,7 +44,31 @@ struct PanelLayout {
   constexpr uint32_t offset_offset() const { return scale_offset(scales); }
   constexpr uint32_t group_bytes() const { return scale_offset(scales + (offsets ? 1 : 0)); }
 };
-PanelLayout LayoutOf(DType dtype);
+constexpr PanelLayout LayoutOf(DType dtype) {
+  switch (dtype) {
+    case DType::kQ4_0:
+      return {256, 2, 1, false, 8};
+    case DType::kQ4_1:
+      return {256, 2, 1, true, 0};
+    case DType::kQ4_K:
+      return {256, 4, 1, true, 0};
+    case DType::kQ5_0:
+      return {512, 2, 1, false, 16};
+    case DType::kQ5_1:
+      return {512, 2, 1, true, 0};
+    case DType::kQ5_K:
+      return {512, 4, 1, true, 0};
+    case DType::kQ6_K:
+      return {512, 4, 2, false, 32};
+    case DType::kQ8_0:
+      return {512, 2, 1, false, 128};
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+      break;
+  }
+  return {};
+}
 
 // Shape [outputs, inputs]; y = W x. A resource type; immutable, so any thread may read it.
 class PackedMatrix {

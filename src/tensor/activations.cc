@@ -1,0 +1,21 @@
+// tensor/activations.cc: sizes of the scratch.
+#include "tensor/activations.h"
+
+#include "tensor/packed_matrix.h"
+
+namespace plumb::tensor {
+
+base::Result<Activations> Activations::Allocate(uint32_t rows_max, uint32_t inputs_max) {
+  Activations activations;
+  activations.rows_max_ = rows_max;
+  activations.inputs_max_ = inputs_max;
+  const uint64_t groups = (uint64_t{inputs_max} + kGroupInputs - 1) / kGroupInputs * rows_max;
+  if (groups > UINT64_MAX / 64) {
+    return base::Status(base::Code::kOverloaded, "no memory for activations; lower rows per step");
+  }
+  ASSIGN_OR_RETURN(activations.quants_, AlignedBuffer::Allocate(groups * kGroupInputs));
+  ASSIGN_OR_RETURN(activations.groups_, AlignedBuffer::Allocate(groups * sizeof(ActivationGroup)));
+  return activations;
+}
+
+}  // namespace plumb::tensor

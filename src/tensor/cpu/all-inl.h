@@ -1,0 +1,21 @@
+// tensor/cpu/all-inl.h
+// Every algorithm of a target, in the order to read them. Included inside a target's namespace and
+// compile region after its primitives (Floats, Ints, Load, Fma, Dot, ...); it is no header of its
+// own and has no include guard, since each target compiles it once.
+
+#include "tensor/cpu/attention-inl.h"
+#include "tensor/cpu/product-inl.h"
+#include "tensor/cpu/rows-inl.h"
+
+constexpr KernelTable MakeTable(std::string_view name) {
+  return {.name = name,
+          .product = Multiply,
+          .quantize = Quantize,
+          .attention = Attention,
+          .store = StoreKeyValue,
+          .rms_norm = RmsNormRow,
+          .swiglu = SwiGluRow,
+          .add = AddRow,
+          .rotate = RotateHeads,
+          .log_sum_exp = LogSumExpRow};
+}

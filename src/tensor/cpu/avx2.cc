@@ -1,0 +1,169 @@
+// tensor/cpu/avx2.cc
+// The AVX2 target (with FMA and F16C): vector primitives, then the algorithms of cpu/*-inl.h. It is
+// first-class: many machines have no more. Rules and twin: cpu/avx512.cc.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "tensor/cpu/tables.h"
+#include "tensor/exact_math.h"
+#include "tensor/kv_page.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,f16c")
+#endif
+
+extern "C" __m256 Sleef_finz_expf8_u10avx2(__m256);
+
+namespace plumb::tensor::avx2 {
+
+using Floats = __m256;
+using Ints = __m256i;
+constexpr uint32_t kLanes = 8;
+constexpr uint32_t kTileRowsMax = 4;
+
+inline Floats Load(const float* p) { return _mm256_loadu_ps(p); }
+inline void Store(float* p, Floats v) { _mm256_storeu_ps(p, v); }
+inline Floats Set(float x) { return _mm256_set1_ps(x); }
+inline Floats Zero() { return _mm256_setzero_ps(); }
+inline Floats Fma(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
+inline Floats Add(Floats a, Floats b) { return _mm256_add_ps(a, b); }
+inline Floats Sub(Floats a, Floats b) { return _mm256_sub_ps(a, b); }
+inline Floats Mul(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
+inline Floats Div(Floats a, Floats b) { return _mm256_div_ps(a, b); }
+inline Floats Max(Floats a, Floats b) { return _mm256_max_ps(a, b); }
+inline Floats Exp(Floats a) { return Sleef_finz_expf8_u10avx2(a); }
+inline Floats Negate(Floats a) { return _mm256_xor_ps(a, _mm256_set1_ps(-0.0f)); }
+inline Floats FmaSubAdd(Floats a, Floats b, Floats c) { return _mm256_fmaddsub_ps(a, b, c); }
+inline Floats SwapPairs(Floats a) { return _mm256_permute_ps(a, 0xb1); }
+inline Floats DuplicatePairs(const float* p) {
+  const __m256i index = _mm256_set_epi32(3, 3, 2, 2, 1, 1, 0, 0);
+  return _mm256_permutevar8x32_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), index);
+}
+inline Floats LoadHalfs(const void* p) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+}
+inline void StoreHalfs(void* p, Floats v) {
+  _mm_storeu_si128(static_cast<__m128i*>(p), _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+}
+inline Floats LoadBFloats(const void* p) {
+  const __m128i bits = _mm_loadu_si128(static_cast<const __m128i*>(p));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+}
+
+inline Ints LoadBytes(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+inline Ints LowNibbles(Ints v) { return _mm256_and_si256(v, _mm256_set1_epi8(15)); }
+inline Ints HighNibbles(Ints v) { return LowNibbles(_mm256_srli_epi16(v, 4)); }
+inline Floats ToFloats(Ints v) { return _mm256_cvtepi32_ps(v); }
+
+inline Ints FourInputs(const int8_t* four_inputs) {
+  int32_t four;
+  __builtin_memcpy(&four, four_inputs, 4);
+  return _mm256_set1_epi32(four);
+}
+
+template <DType kType>
+struct Weights {
+  Ints bytes;
+  explicit Weights(Ints q) : bytes(q) {}
+};
+
+// maddubs multiplies unsigned weights by signed activations into pairs of int16. With weights of b
+// bits a pair is at most 2 * 127 * (2^b - 1), so 8, 4 or 2 quads of 4, 5 or 6 bits fit before the
+// int16 sums must be widened.
+template <DType kType>
+struct Dot {
+  static constexpr uint32_t kQuads = LayoutOf(kType).quant_bytes == 256 ? 8
+                                     : kType == DType::kQ6_K            ? 2
+                                                                        : 4;
+  Ints pairs;
+  Ints sum;
+  void Start(int32_t minus8) {
+    constexpr uint32_t kZeroPoint = LayoutOf(kType).zero_point;
+    static_assert(kZeroPoint % 8 == 0);
+    sum = _mm256_set1_epi32(minus8 * static_cast<int32_t>(kZeroPoint / 8));
+  }
+  void Add(const Weights<kType>& weights, const int8_t* four_inputs, uint32_t quads) {
+    const Ints products = _mm256_maddubs_epi16(weights.bytes, FourInputs(four_inputs));
+    pairs = quads % kQuads == 0 ? products : _mm256_add_epi16(pairs, products);
+    if (quads % kQuads != kQuads - 1) return;
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+  }
+  Ints Total() const { return sum; }
+};
+
+// Eight-bit weights: |w| times a with the sign of w, at most 2 * 128 * 127 = 32512 a pair. The
+// stored q + 128 becomes signed again, so the zero point is gone.
+template <>
+struct Weights<DType::kQ8_0> {
+  Ints magnitude;
+  Ints sign;
+  explicit Weights(Ints q)
+      : magnitude(_mm256_abs_epi8(_mm256_xor_si256(q, _mm256_set1_epi8(INT8_MIN)))),
+        sign(_mm256_xor_si256(q, _mm256_set1_epi8(INT8_MIN))) {}
+};
+template <>
+struct Dot<DType::kQ8_0> {
+  Ints sum;
+  void Start(int32_t /*minus8*/) { sum = _mm256_setzero_si256(); }
+  void Add(const Weights<DType::kQ8_0>& weights, const int8_t* four_inputs, uint32_t /*quads*/) {
+    const Ints inputs = _mm256_sign_epi8(FourInputs(four_inputs), weights.sign);
+    const Ints pairs = _mm256_maddubs_epi16(weights.magnitude, inputs);
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+  }
+  Ints Total() const { return sum; }
+};
+
+inline uint32_t AbsoluteMaxBits(const float* x) {
+  const Ints mask = _mm256_set1_epi32(INT32_MAX);
+  Ints largest = _mm256_setzero_si256();
+  for (uint32_t i = 0; i < 32; i += 8) {
+    largest = _mm256_max_epu32(largest, _mm256_and_si256(LoadBytes(x + i), mask));
+  }
+  __m128i four =
+      _mm_max_epu32(_mm256_castsi256_si128(largest), _mm256_extracti128_si256(largest, 1));
+  four = _mm_max_epu32(four, _mm_shuffle_epi32(four, 0x4e));
+  four = _mm_max_epu32(four, _mm_shuffle_epi32(four, 0xb1));
+  return static_cast<uint32_t>(_mm_cvtsi128_si32(four));
+}
+
+inline void QuantizeGroup(const float* x, float inverse, int8_t* quants, int32_t* sums) {
+  for (uint32_t half = 0; half < 2; ++half) {
+    const Ints low = _mm256_cvtps_epi32(Mul(Load(x + 16 * half), Set(inverse)));
+    const Ints high = _mm256_cvtps_epi32(Mul(Load(x + 16 * half + 8), Set(inverse)));
+    const Ints both = _mm256_add_epi32(low, high);
+    __m128i four = _mm_add_epi32(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
+    four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+    four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0xb1));
+    sums[half] = _mm_cvtsi128_si32(four);
+    const Ints words = _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
+    _mm_storeu_si128(
+        reinterpret_cast<__m128i*>(quants + 16 * half),
+        _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+  }
+}
+
+#include "tensor/cpu/all-inl.h"
+
+}  // namespace plumb::tensor::avx2
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+namespace plumb::tensor {
+const KernelTable& Avx2Kernels() {
+  static constexpr KernelTable kTable = avx2::MakeTable("avx2");
+  return kTable;
+}
+}  // namespace plumb::tensor
+
+#endif  // __x86_64__

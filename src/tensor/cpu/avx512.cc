@@ -1,0 +1,136 @@
+// tensor/cpu/avx512.cc
+// The AVX-512 target (F, BW, VL, DQ, VNNI): vector primitives, then the algorithms of cpu/*-inl.h.
+// Inside the region nothing of the standard library is used, so that no shared inline function is
+// compiled for a processor that others do not have. Twin: cpu/avx2.cc.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "tensor/cpu/tables.h"
+#include "tensor/exact_math.h"
+#include "tensor/kv_page.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(                                                               \
+    __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c"))), \
+    apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")
+#pragma GCC diagnostic ignored "-Wuninitialized"        // false in _mm512_reduce_*, GCC 12
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // the same
+#endif
+
+extern "C" __m512 Sleef_finz_expf16_u10avx512f(__m512);
+
+namespace plumb::tensor::avx512 {
+
+using Floats = __m512;  // kLanes values
+using Ints = __m512i;   // kLanes int32, or 4 * kLanes bytes
+constexpr uint32_t kLanes = 16;
+constexpr uint32_t kTileRowsMax = 8;  // rows per pass over weights, queries per pass over keys
+
+inline Floats Load(const float* p) { return _mm512_loadu_ps(p); }
+inline void Store(float* p, Floats v) { _mm512_storeu_ps(p, v); }
+inline Floats Set(float x) { return _mm512_set1_ps(x); }
+inline Floats Zero() { return _mm512_setzero_ps(); }
+inline Floats Fma(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
+inline Floats Add(Floats a, Floats b) { return _mm512_add_ps(a, b); }
+inline Floats Sub(Floats a, Floats b) { return _mm512_sub_ps(a, b); }
+inline Floats Mul(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
+inline Floats Div(Floats a, Floats b) { return _mm512_div_ps(a, b); }
+inline Floats Max(Floats a, Floats b) { return _mm512_max_ps(a, b); }
+inline Floats Exp(Floats a) { return Sleef_finz_expf16_u10avx512f(a); }
+inline Floats Negate(Floats a) {
+  return _mm512_castsi512_ps(
+      _mm512_xor_si512(_mm512_castps_si512(a), _mm512_set1_epi32(INT32_MIN)));
+}
+// [a0 b0 - c0, a1 b1 + c1, ...]
+inline Floats FmaSubAdd(Floats a, Floats b, Floats c) { return _mm512_fmaddsub_ps(a, b, c); }
+// Neighbours exchanged; each of kLanes / 2 values twice.
+inline Floats SwapPairs(Floats a) { return _mm512_permute_ps(a, 0xb1); }
+inline Floats DuplicatePairs(const float* p) {
+  const __m512i index = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);
+  return _mm512_permutexvar_ps(index, _mm512_castps256_ps512(_mm256_loadu_ps(p)));
+}
+inline Floats LoadHalfs(const void* p) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
+}
+inline void StoreHalfs(void* p, Floats v) {
+  _mm256_storeu_si256(static_cast<__m256i*>(p), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+}
+inline Floats LoadBFloats(const void* p) {
+  const __m256i bits = _mm256_loadu_si256(static_cast<const __m256i*>(p));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+
+inline Ints LoadBytes(const void* p) { return _mm512_loadu_si512(p); }
+inline Ints LowNibbles(Ints v) { return _mm512_and_si512(v, _mm512_set1_epi8(15)); }
+inline Ints HighNibbles(Ints v) { return LowNibbles(_mm512_srli_epi16(v, 4)); }
+inline Floats ToFloats(Ints v) { return _mm512_cvtepi32_ps(v); }
+
+// Weight bytes as Dot wants them: unsigned for all types.
+template <DType kType>
+struct Weights {
+  Ints bytes;
+  explicit Weights(Ints q) : bytes(q) {}
+};
+
+// An exact integer dot product of 32 (or 16) inputs: lane = output.
+template <DType kType>
+struct Dot {
+  Ints sum;
+  // `minus8` is -8 times the sum of the activations that will be met.
+  void Start(int32_t minus8) {
+    constexpr uint32_t kZeroPoint = LayoutOf(kType).zero_point;
+    static_assert(kZeroPoint % 8 == 0);
+    sum = _mm512_set1_epi32(minus8 * static_cast<int32_t>(kZeroPoint / 8));
+  }
+  // `quads` counts the quads already added to this dot.
+  void Add(const Weights<kType>& weights, const int8_t* four_inputs, uint32_t /*quads*/) {
+    int32_t four;
+    __builtin_memcpy(&four, four_inputs, 4);
+    sum = _mm512_dpbusd_epi32(sum, weights.bytes, _mm512_set1_epi32(four));
+  }
+  Ints Total() const { return sum; }
+};
+
+// The largest bit pattern of |x| among 32 values.
+inline uint32_t AbsoluteMaxBits(const float* x) {
+  const __m512i mask = _mm512_set1_epi32(INT32_MAX);
+  const __m512i a = _mm512_and_si512(_mm512_loadu_si512(x), mask);
+  const __m512i b = _mm512_and_si512(_mm512_loadu_si512(x + 16), mask);
+  return _mm512_reduce_max_epu32(_mm512_max_epu32(a, b));
+}
+
+// 32 values times `inverse`, to nearest even, as int8; sums of both halves.
+inline void QuantizeGroup(const float* x, float inverse, int8_t* quants, int32_t* sums) {
+  for (uint32_t half = 0; half < 2; ++half) {
+    const __m512 scaled = _mm512_mul_ps(_mm512_loadu_ps(x + 16 * half), _mm512_set1_ps(inverse));
+    const __m512i rounded = _mm512_cvtps_epi32(scaled);
+    sums[half] = _mm512_reduce_add_epi32(rounded);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(quants + 16 * half), _mm512_cvtepi32_epi8(rounded));
+  }
+}
+
+#include "tensor/cpu/all-inl.h"
+
+}  // namespace plumb::tensor::avx512
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+namespace plumb::tensor {
+const KernelTable& Avx512Kernels() {
+  static constexpr KernelTable kTable = avx512::MakeTable("avx512");
+  return kTable;
+}
+}  // namespace plumb::tensor
+
+#endif  // __x86_64__

@@ -1,0 +1,51 @@
+// tensor/thread_pool_test.cc: every item once, whatever the number of threads and rounds.
+#include "tensor/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace plumb::tensor {
+namespace {
+
+TEST(ThreadPool, CallsEveryItemOnce) {
+  for (const uint32_t threads : {1u, 2u, 3u, 8u}) {
+    ThreadPool pool({.threads = threads});
+    EXPECT_EQ(pool.threads(), threads);
+    for (const uint32_t items : {0u, 1u, 2u, 7u, 1000u}) {
+      std::vector<uint32_t> calls(items);
+      pool.ParallelFor(items, [&](uint32_t item) { ++calls[item]; });
+      EXPECT_EQ(calls, std::vector<uint32_t>(items, 1));
+    }
+  }
+}
+
+TEST(ThreadPool, WorkOfOneRoundIsVisibleInTheNext) {
+  ThreadPool pool({.threads = 4, .spin_pauses = 10});
+  std::vector<uint64_t> values(64);
+  constexpr uint64_t kRounds = 3000;
+  for (uint64_t round = 0; round < kRounds; ++round) {
+    pool.ParallelFor(64, [&](uint32_t item) { values[(item + round) % 64] += item; });
+  }
+  EXPECT_EQ(std::accumulate(values.begin(), values.end(), uint64_t{0}), kRounds * 63 * 64 / 2);
+}
+
+TEST(ThreadPool, SleepingAndPinnedWorkersStillServe) {
+  ThreadPool pool({.threads = 3, .pin = true, .spin_pauses = 0});
+  std::atomic<uint32_t> sum{0};
+  for (int round = 0; round < 50; ++round) {
+    pool.ParallelFor(10, [&](uint32_t item) { sum += item; });
+  }
+  EXPECT_EQ(sum, 50u * 45u);
+}
+
+TEST(ThreadPool, ThreadCountIsClamped) { EXPECT_EQ(ThreadPool({.threads = 0}).threads(), 1u); }
+
+TEST(ThreadPoolDeathTest, NestingIsABug) {
+  ThreadPool pool({.threads = 1});
+  EXPECT_DEATH(pool.ParallelFor(1, [&](uint32_t) { pool.ParallelFor(1, [](uint32_t) {}); }),
+               "ParallelFor inside ParallelFor");
+}
+
+}  // namespace
+}  // namespace plumb::tensor
