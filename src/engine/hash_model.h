@@ -1,0 +1,115 @@
+// engine/hash_model.h
+// A model without arithmetic, for tests and simulations: a page holds a hash for each of its
+// tokens, and logits are a function of all hashes from the start to the row. A wrong, stale,
+// foreign or missing page, a wrong position or a row computed twice differently changes the output
+// at once.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/check.h"
+#include "model/model.h"
+
+namespace plumb::engine {
+
+class HashModel final : public model::Model {
+ public:
+  using TokenId = base::TokenId;
+
+  HashModel(uint32_t vocabulary_size, uint32_t context_max, uint32_t rows_max = 4096,
+            uint32_t logits_rows_max = 256)
+      : rows_max_(rows_max), logits_rows_max_(logits_rows_max) {
+    info_.architecture = "hash";
+    info_.vocabulary_size = vocabulary_size;
+    info_.context_max = context_max;
+    info_.page_bytes = model::kPageTokens * sizeof(uint64_t);
+    info_.numerics_id = "hash";
+  }
+
+  // Called at the start of each Forward, and with each row of logits; for faults and for stopping
+  // in the middle of a step.
+  std::function<void()> before_forward;
+  std::function<void(std::span<float>)> after_row;
+
+  const model::ModelInfo& info() const override { return info_; }
+  uint32_t rows_max() const override { return rows_max_; }
+  uint32_t logits_rows_max() const override { return logits_rows_max_; }
+
+  void Forward(std::span<const model::SequenceRows> sequences, std::span<float> logits) override {
+    if (before_forward) before_forward();
+    size_t rows = 0, logits_rows = 0;
+    for (const model::SequenceRows& sequence : sequences) {
+      rows += sequence.tokens.size();
+      const size_t end = sequence.position + sequence.tokens.size();
+      CHECK(!sequence.tokens.empty() && end <= info_.context_max);
+      CHECK(sequence.pages.size() * model::kPageTokens >= end) << "pages do not cover the rows";
+      for (size_t i = 0; i < sequence.tokens.size(); ++i) {
+        const uint64_t position = sequence.position + i;
+        CHECK(base::Index(sequence.tokens[i]) < info_.vocabulary_size);
+        Write(sequence, position, TokenHash(sequence.tokens[i], position));
+        if (i + sequence.logits_rows < sequence.tokens.size()) continue;
+        FillRow(Digest(sequence, position),
+                logits.subspan(logits_rows++ * info_.vocabulary_size, info_.vocabulary_size));
+      }
+    }
+    CHECK(rows <= rows_max_ && logits_rows <= logits_rows_max_);
+    CHECK(logits.size() == logits_rows * info_.vocabulary_size) << logits.size();
+  }
+
+  // What Forward gives for the last of `tokens`, from the tokens themselves.
+  std::vector<float> LogitsOf(std::span<const TokenId> tokens) const {
+    uint64_t digest = 0;
+    for (size_t i = 0; i < tokens.size(); ++i) digest = Mix(digest ^ TokenHash(tokens[i], i));
+    std::vector<float> logits(info_.vocabulary_size);
+    FillRow(digest, logits);
+    return logits;
+  }
+
+ private:
+  // SplitMix64's finalizer.
+  static uint64_t Mix(uint64_t z) {
+    z += 0x9E3779B97F4A7C15;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+    return z ^ (z >> 31);
+  }
+  static uint64_t TokenHash(TokenId token, uint64_t position) {
+    return Mix(position << 32 | base::Index(token));
+  }
+  static std::byte* Slot(const model::SequenceRows& sequence, uint64_t position) {
+    return sequence.pages[position / model::kPageTokens] +
+           position % model::kPageTokens * sizeof(uint64_t);
+  }
+  static void Write(const model::SequenceRows& sequence, uint64_t position, uint64_t hash) {
+    std::memcpy(Slot(sequence, position), &hash, sizeof hash);
+  }
+  static uint64_t Digest(const model::SequenceRows& sequence, uint64_t position) {
+    uint64_t digest = 0;
+    for (uint64_t i = 0; i <= position; ++i) {
+      uint64_t hash;
+      std::memcpy(&hash, Slot(sequence, i), sizeof hash);
+      digest = Mix(digest ^ hash);
+    }
+    return digest;
+  }
+  // Exponential values: a few tokens stand out, as with a real model. Printable ASCII is likelier,
+  // so that most text is characters and some is broken UTF-8.
+  void FillRow(uint64_t digest, std::span<float> row) const {
+    for (size_t token = 0; token < row.size(); ++token) {
+      const double uniform = (static_cast<double>(Mix(digest + token) >> 12) + 0.5) * 0x1.0p-52;
+      row[token] =
+          static_cast<float>(-2 * std::log(uniform) + (token >= 32 && token < 127 ? 4 : 0));
+    }
+    if (after_row) after_row(row);
+  }
+
+  model::ModelInfo info_;
+  const uint32_t rows_max_;
+  const uint32_t logits_rows_max_;
+};
+
+}  // namespace plumb::engine
