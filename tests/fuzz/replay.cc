@@ -1,6 +1,6 @@
 // tests/fuzz/replay.cc
-// Runs a fuzz target over every file of the folders given: what the fuzzer found once stays a test in
-// builds without libFuzzer. Fails when there is nothing to run.
+// Runs a fuzz target over every file of the folders given: what the fuzzer found once stays a test
+// in builds without libFuzzer. Fails when there is nothing to run.
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
