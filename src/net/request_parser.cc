@@ -58,6 +58,7 @@ void RequestParser::Next() {
   phase_ = Phase::kIdle;
   scanned_ = 0;
   line_bytes_ = 0;
+  empty_line_forgiven_ = false;
   body_bytes_left_ = 0;
   chunks_.reset();
   request_ = {};
@@ -79,7 +80,13 @@ RequestParser::Phase RequestParser::Refuse(int status, std::string_view message)
 // byte may occur: different readers cut lines differently at those.
 RequestParser::Phase RequestParser::ScanHeader() {
   // RFC 9112 2.2: an empty line before the request line is forgiven (old clients send one).
-  if (scanned_ == 0 && buffer_.starts_with("\r\n")) buffer_.erase(0, 2);
+  if (!empty_line_forgiven_ && scanned_ == 0) {
+    if (buffer_ == "\r") return phase_ = Phase::kIdle;
+    if (buffer_.starts_with("\r\n")) {
+      buffer_.erase(0, 2);
+      empty_line_forgiven_ = true;
+    }
+  }
   if (buffer_.empty()) return phase_ = Phase::kIdle;
   phase_ = Phase::kHeader;
   for (; scanned_ < buffer_.size(); ++scanned_) {

@@ -20,7 +20,7 @@ class RequestParser {
     kIdle,     // nothing of a request has come
     kHeader,   // a part of the header has come
     kBody,     // the header is complete and accepted, the body is not
-    kDone,     // take_request
+    kDone,     // TakeRequest
     kRefused,  // refusal; nothing after it can be understood
   };
 
@@ -56,8 +56,9 @@ class RequestParser {
   const HttpLimits& limits_;
   std::string buffer_;
   Phase phase_ = Phase::kIdle;
-  size_t scanned_ = 0;                  // bytes of buffer_ already checked by ScanHeader
-  size_t line_bytes_ = 0;               // length of the request line, 0 = its end has not come
+  size_t scanned_ = 0;     // bytes of buffer_ already checked by ScanHeader
+  size_t line_bytes_ = 0;  // length of the request line, 0 = its end has not come
+  bool empty_line_forgiven_ = false;
   uint64_t body_bytes_left_ = 0;        // with Content-Length
   std::optional<ChunkDecoder> chunks_;  // with Transfer-Encoding
   HttpRequest request_;
