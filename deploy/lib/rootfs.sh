@@ -12,7 +12,7 @@ CARRIED+='|PIP_DEFAULT_TIMEOUT|CARGO_(HTTP|NET|REGISTRIES)_[A-Z_]+)$'
 # The mirror that this machine's apt uses; empty: debootstrap's own.
 apt_mirror() {
   { awk '$1 == "URIs:" { print $2 }' /etc/apt/sources.list.d/debian.sources
-    awk '$1 == "deb" { print $2 }' /etc/apt/sources.list; } 2>/dev/null | head -n 1
+    awk '$1 == "deb" { print $2 }' /etc/apt/sources.list; } 2>/dev/null | head -n 1 || true
 }
 
 # make_rootfs FOLDER [PACKAGE,PACKAGE...]

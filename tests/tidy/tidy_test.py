@@ -12,6 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import budgets  # noqa: E402
 import compiled  # noqa: E402
+import doc_commands  # noqa: E402
 import layers  # noqa: E402
 import tidy  # noqa: E402
 from tree import Tree, strip  # noqa: E402
@@ -411,6 +412,16 @@ class ParsingTest(unittest.TestCase):
                      deps - {m} <= done}
             self.assertTrue(ready, "a cycle among " + ", ".join(set(layers.MODULES) - done))
             done |= ready
+
+
+class DocCommandsTest(unittest.TestCase):
+    def test_only_marked_blocks_run(self):
+        text = "x\n```sh\nfalse\n```\n```sh run\ntrue\nls\n```\n"
+        self.assertEqual(doc_commands.blocks(text), [(6, "true\nls\n")])
+
+    def test_a_block_that_fails_anywhere_is_reported(self):
+        self.assertIsNone(doc_commands.run("true\n", ".", "."))
+        self.assertIn("status 1", doc_commands.run("false | true\necho late\n", ".", "."))
 
 
 if __name__ == "__main__":
