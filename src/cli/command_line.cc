@@ -60,7 +60,7 @@ std::optional<int> ParseCommandLine(CLI::App& app, int argc, const char* const* 
     app.parse(argc, argv);
     return std::nullopt;
   } catch (const CLI::CallForHelp&) {
-    Print(Innermost(app).help());
+    Print(app.help());  // delegates to the subcommand that was named
     return kExitOk;
   } catch (const CLI::CallForAllHelp&) {
     Print(app.help("", CLI::AppFormatMode::All));

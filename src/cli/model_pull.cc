@@ -1,16 +1,12 @@
 // cli/model_pull.cc: lock, download, join, check, rename, behind cli/model_pull.h.
 #include "cli/model_pull.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 #include "base/disk.h"
+#include "cli/file_lock.h"
 #include "cli/format.h"
 #include "cli/sha256.h"
 
@@ -38,33 +34,6 @@ base::Status Rename(const std::string& from, const std::string& to) {
   if (error) return base::Internal("cannot rename '" + from + "': " + error.message());
   return base::OkStatus();
 }
-
-// Held by whoever pulls this model; the system frees it when the process ends, however it ends.
-class FolderLock {
- public:
-  ~FolderLock() {
-    if (fd_ >= 0) close(fd_);
-  }
-  FolderLock() = default;
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-
-  // Waits for another holder, saying so first.
-  base::Status Take(const std::string& path, const ProgressOutput& output) {
-    fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd_ < 0) return base::Internal("cannot write '" + path + "': " + std::strerror(errno));
-    if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return base::OkStatus();
-    output.write("another plumb is getting this model; waiting for it\n");
-    while (flock(fd_, LOCK_EX) != 0) {
-      if (errno != EINTR)
-        return base::Internal("cannot lock '" + path + "': " + std::strerror(errno));
-    }
-    return base::OkStatus();
-  }
-
- private:
-  int fd_ = -1;
-};
 
 // One pull, start to end. Main thread.
 class Pull {
@@ -249,8 +218,10 @@ base::Status PullModel(const ModelStore& store, const CatalogueEntry& entry, Pul
     return base::Internal("cannot make the folder '" + folder + "': " + error.message() +
                           "; set PLUMB_CACHE to a folder that can be written");
   }
-  FolderLock lock;
-  RETURN_IF_ERROR(lock.Take(folder + "/.lock", tools.output));
+  FileLock lock;
+  RETURN_IF_ERROR(lock.Take(folder + "/.lock", [&] {
+    tools.output.write("another plumb is getting this model; waiting for it\n");
+  }));
   if (store.Has(entry)) return base::OkStatus();  // the other one brought it
   fs::create_directories(folder + "/parts", error);
   return Pull(store, entry, tools).Run();

@@ -119,7 +119,7 @@ Option MakeNumber(std::string name, NumberRange range, std::string kind,
     assign(parsed);
     return base::OkStatus();
   };
-  std::string shown = initial ? fmt::format("{}", *initial) : "";
+  std::string shown = initial ? fmt::format("{:g}", *initial) : "";
   return {std::move(name), std::move(kind), std::move(shown), std::move(help), false, set};
 }
 

@@ -60,9 +60,9 @@ std::string FormatProgress(const ProgressState& state, size_t width) {
   std::string rate = Rate(state);
   const auto join = [&] {
     std::string line = state.label;
-    for (const std::string_view part : {std::string_view(bar), std::string_view(share),
-                                        std::string_view(amounts), std::string_view(rate),
-                                        std::string_view(state.note)}) {
+    for (const std::string_view part :
+         {std::string_view(bar), std::string_view(share), std::string_view(amounts),
+          std::string_view(rate), std::string_view(state.note)}) {
       if (part.empty()) continue;
       if (!line.empty()) line += "  ";
       line += part;

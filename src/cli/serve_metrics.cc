@@ -1,0 +1,28 @@
+// cli/serve_metrics.cc: one line for each number, behind cli/serve_metrics.h.
+#include "cli/serve_metrics.h"
+
+namespace plumb::cli {
+
+void CopyMetrics(const engine::EngineStats& engine, const net::HttpServerStats& server,
+                 telemetry::Metrics& metrics) {
+  telemetry::EngineMetrics& to = metrics.engine;
+  to.prompt_tokens.SetTotal(engine.prompt_tokens);
+  to.completion_tokens.SetTotal(engine.generated_tokens);
+  to.samples_finished.At("stop").SetTotal(engine.samples_stop);
+  to.samples_finished.At("length").SetTotal(engine.samples_length);
+  to.samples_finished.At("cancelled").SetTotal(engine.samples_cancelled);
+  to.samples_finished.At("error").SetTotal(engine.samples_error);
+  to.preemptions.SetTotal(engine.preemptions);
+  to.requests_running.Set(engine.running);
+  to.requests_waiting.Set(engine.waiting);
+  to.pages_total.Set(engine.pages_total);
+  to.pages_used.Set(engine.pages_used);
+
+  metrics.api.connections_open.Set(static_cast<int64_t>(server.connections_open));
+  metrics.api.connections_refused.SetTotal(server.connections_refused);
+  metrics.api.http_refusals.SetTotal(server.refusals);
+  metrics.api.disconnects.SetTotal(server.disconnects);
+  metrics.api.write_stalls.SetTotal(server.write_stalls);
+}
+
+}  // namespace plumb::cli
