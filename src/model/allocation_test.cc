@@ -19,13 +19,13 @@ std::atomic<uint64_t> allocation_count{0};
 [[gnu::noinline]] void* operator new(size_t size) {
   allocation_count.fetch_add(1, std::memory_order_relaxed);
   if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
+  std::abort();
 }
 [[gnu::noinline]] void* operator new(size_t size, std::align_val_t alignment) {
   allocation_count.fetch_add(1, std::memory_order_relaxed);
   const auto step = static_cast<size_t>(alignment);
   if (void* memory = std::aligned_alloc(step, (size + step - 1) / step * step)) return memory;
-  throw std::bad_alloc();
+  std::abort();
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }

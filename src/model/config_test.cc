@@ -1,4 +1,5 @@
-// model/config_test.cc: each field within its range, each refused feature by name.
+// model/config_test.cc: each field within its range, each refused feature by name. Files are
+// written key by key, so that a case is one key replaced or left out.
 #include "model/config.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
-// model/inspect.cc: sums over the tensor directory; no weight is read.
+// model/inspect.cc: sums over the tensor directory; no weight is read. Resident sizes follow from
+// the panel layout that tensor publishes; a test holds them against a loaded model.
 #include "model/inspect.h"
 
 #include <algorithm>
@@ -62,8 +63,9 @@ std::vector<TypeShare> Shares(const Gguf& gguf) {
   }
   std::vector<TypeShare> shares;
   for (auto& [name, share] : by_type) shares.push_back(std::move(share));
-  std::stable_sort(shares.begin(), shares.end(),
-                   [](const TypeShare& a, const TypeShare& b) { return a.bytes > b.bytes; });
+  std::sort(shares.begin(), shares.end(), [](const TypeShare& a, const TypeShare& b) {
+    return a.bytes != b.bytes ? a.bytes > b.bytes : a.type < b.type;
+  });
   return shares;
 }
 

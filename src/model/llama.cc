@@ -1,10 +1,9 @@
 // model/llama.cc
 // The Llama family (Llama 2 and 3, SmolLM2, Mistral, TinyLlama) and its sibling Qwen2:
-// pre-normalised layers of grouped-query attention with rotary positions and a gated feed-forward.
-// Read top to bottom: what a model may look like, its weights' names, loading, Forward. Variants
-// are data: biases, tied output, rotary pairing, frequency factors, sliding window. Sources:
-// Touvron et al. 2023 ("LLaMA", "Llama 2"); Qwen2 technical report 2024; tensor names as in the
-// GGUF files that llama.cpp's converter writes.
+// pre-normalised layers of grouped-query attention and a gated feed-forward. Read top to bottom:
+// what a model may look like, its weights' names, loading, Forward. Variants are data: biases, tied
+// output, rotary pairing, frequency factors, sliding window. Sources: Touvron et al. 2023 ("LLaMA",
+// "Llama 2"); Qwen2 technical report 2024; tensor names as in GGUF files by llama.cpp's converter.
 #include "model/llama.h"
 
 #include <fmt/format.h>

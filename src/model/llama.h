@@ -1,4 +1,5 @@
-// model/llama.h: the Llama and Qwen2 families; only model/load.cc needs it.
+// model/llama.h: the Llama and Qwen2 families. Only model/load.cc and model/inspect.cc need it; the
+// model itself is seen through model/model.h.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// model/load.cc: options are checked, then the family's loader is called.
+// model/load.cc: options are checked, then the family's loader is called. A new family is one case
+// of the switch and one file.
 #include "model/load.h"
 
 #include <fmt/format.h>

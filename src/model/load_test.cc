@@ -1,4 +1,5 @@
 // model/load_test.cc: what is refused before and while weights are read, and what inspection tells.
+// Tiny models with one thing wrong; then thousands with one byte changed.
 #include "model/load.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
-// model/weight_reader.cc: checks first, then copies; see the header.
+// model/weight_reader.cc: checks first, then copies. What is handed out owns its memory, so that
+// the file may go away.
 #include "model/weight_reader.h"
 
 #include <fmt/format.h>

@@ -1,14 +1,9 @@
 #!/usr/bin/env python3
-"""Makes a goldens file: greedy next tokens and top-5 log-probabilities of the NumPy reference.
-
-    pip install numpy gguf tokenizers
-    python3 make_goldens.py MODEL_NAME MODEL.gguf
-
-Every prompt is followed by a greedy continuation, then the whole is given to a fresh reference at once
-(teacher forcing) and each position's five best are stored, with the token ids, so that judging needs no
-tokenizer. Writes MODEL_NAME.json and this model's part of manifest.json. Regenerate only in a commit
-that says why.
-"""
+# make_goldens.py MODEL_NAME MODEL.gguf, after: pip install numpy gguf tokenizers
+# Makes a goldens file: greedy next tokens and top-5 log-probabilities of the NumPy reference. Every
+# prompt gets a greedy continuation, then the whole goes to a fresh reference at once (teacher
+# forcing); token ids are stored, so that judging needs no tokenizer. Writes MODEL_NAME.json and
+# this model's part of manifest.json. Regenerate only in a commit that says why.
 
 import datetime
 import hashlib
@@ -30,7 +25,7 @@ TOP = 5
 
 
 def make_tokenizer(path):
-    """Byte-level BPE out of the file's vocabulary; good enough to make ids, exactness is not needed."""
+    """Byte-level BPE out of the file's vocabulary; good enough to make ids of a text."""
     reader = GGUFReader(path)
     field = lambda key: reader.fields["tokenizer.ggml." + key].contents()
     tokens, kinds = field("tokens"), field("token_type")
@@ -38,7 +33,8 @@ def make_tokenizer(path):
     tokenizer = Tokenizer(models.BPE({t: i for i, t in enumerate(tokens)}, merges))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens([AddedToken(t, special=True) for t, k in zip(tokens, kinds) if k == 3])
+    control = [t for t, kind in zip(tokens, kinds) if kind == 3]
+    tokenizer.add_special_tokens([AddedToken(t, special=True) for t in control])
     return tokenizer
 
 

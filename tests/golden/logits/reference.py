@@ -1,8 +1,6 @@
-"""An independent forward pass in NumPy, for judging plumb's logits.
-
-It shares no code with plumb: the PyPI package `gguf` reads and dequantises the file, everything after
-that is f32 arithmetic on plain arrays, one token or one prompt at a time, keys and values kept in f32.
-"""
+# reference.py: an independent forward pass in NumPy, for judging plumb's logits. It shares no code
+# with plumb: the PyPI package `gguf` reads and dequantises the file, everything after that is f32
+# arithmetic on plain arrays, with keys and values kept in f32.
 
 import numpy as np
 from gguf import GGUFReader
@@ -14,7 +12,8 @@ class Reference:
 
     def __init__(self, path):
         reader = GGUFReader(path)
-        field = {k: f.contents() for k, f in reader.fields.items() if not k.startswith("tokenizer.")}
+        keys = [k for k in reader.fields if not k.startswith("tokenizer.")]
+        field = {k: reader.fields[k].contents() for k in keys}
         arch = field["general.architecture"]
         assert arch in ("llama", "qwen2"), arch
         self.layers = field[f"{arch}.block_count"]
