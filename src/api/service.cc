@@ -47,8 +47,11 @@ bool IsJson(const net::HttpRequest& request) {
   return net::EqualsIgnoreCase(name, "application/json");
 }
 
-ChatOptions WithNames(ChatOptions options, const std::vector<std::string>& names) {
-  options.model_names = names;
+// What the endpoint must know of the model, from where it is already said.
+ChatOptions CompleteOptions(const ServiceConfig& config, const ServiceParts& parts) {
+  ChatOptions options = config.chat;
+  options.model_names = config.model.names;
+  options.limits.vocabulary_size = parts.tokenizer.size();
   return options;
 }
 
@@ -90,10 +93,10 @@ const Service::Route Service::kRoutes[] = {
     {HttpMethod::kGet, "/ready", false, false, true, &Service::ServeReady},
 };
 
-Service::Service(ServiceConfig config, ServiceParts parts)
-    : model_(std::move(config.model)),
+Service::Service(const ServiceConfig& config, ServiceParts parts)
+    : model_(config.model),
       parts_(std::move(parts)),
-      chat_(WithNames(std::move(config.chat), model_.names),
+      chat_(CompleteOptions(config, parts_),
             {parts_.generator, parts_.tokenizer, parts_.chat_template, parts_.clock,
              parts_.metrics.api, parts_.logger}) {}
 

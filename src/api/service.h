@@ -33,7 +33,7 @@ namespace plumb::api {
 
 struct ServiceConfig {
   ModelCard model;
-  ChatOptions chat;  // model_names is taken from `model`
+  ChatOptions chat;  // model_names and limits.vocabulary_size are filled in
 };
 
 // Borrowed for the service's life.
@@ -55,7 +55,7 @@ struct ServiceParts {
 // A resource type. Thread: any, for every method.
 class Service final : public net::HttpHandler {
  public:
-  Service(ServiceConfig config, ServiceParts parts);
+  Service(const ServiceConfig& config, ServiceParts parts);
   ~Service() override;  // Stop()
 
   // HttpServerOptions::drain_paths should hold these: they answer to the end.

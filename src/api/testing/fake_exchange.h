@@ -15,11 +15,19 @@
 
 namespace plumb::api::testing {
 
-// The client's side. Thread: any. Outlives the exchange.
+// The client's side; waits in its destructor until the exchange is gone. Thread: any.
 class FakeClient {
  public:
-  // One exchange for each client.
-  std::unique_ptr<net::HttpExchange> MakeExchange() { return std::make_unique<Exchange>(*this); }
+  FakeClient() = default;
+  ~FakeClient() { WaitGone(); }
+  FakeClient(const FakeClient&) = delete;
+  FakeClient& operator=(const FakeClient&) = delete;
+
+  // Once for each client.
+  std::unique_ptr<net::HttpExchange> MakeExchange() {
+    gone_ = false;
+    return std::make_unique<Exchange>(*this);
+  }
 
   // Closes the connection, as a client that leaves.
   void Leave() {
@@ -121,7 +129,7 @@ class FakeClient {
   bool streaming_ = false;
   bool ended_ = false;
   bool closed_ = false;
-  bool gone_ = false;
+  bool gone_ = true;
 };
 
 }  // namespace plumb::api::testing

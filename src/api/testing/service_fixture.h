@@ -42,7 +42,6 @@ struct ServiceFixture {
   static ServiceConfig Config(ChatOptions chat) {
     chat.system_fingerprint = "plumb-test";
     chat.context_max = kContextMax;
-    chat.limits.vocabulary_size = kByteVocabularySize;
     return {.model = {.names = {"fake", "alias/of-fake"}, .created = 7, .context_max = kContextMax},
             .chat = std::move(chat)};
   }

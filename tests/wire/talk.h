@@ -1,0 +1,44 @@
+// tests/wire/talk.h
+// A .talk file: one behaviour of the API as a transcript that people read first and the runner
+// checks. Lines, each beginning with a word; a line that begins with two spaces continues the one
+// before:
+//
+//   # comment
+//   key K                      the server asks for this key (before the first request)
+//   say "text"                 what the model answers, a JSON string; one token per byte
+//   say INDEX "text"           for that sample alone
+//   chunk N                    tokens per event of the generator (1 by default; 0 = all at once)
+//   fail CODE "message"        the generator fails after the text (kDeadline, kInternal)
+//   drain                      the server begins to drain
+//   request METHOD /path
+//   header Name: value         of the request; after `expect`, of the answer
+//   body ...                   verbatim
+//   expect STATUS
+//   json {...}                 the body; members that are not written may be there as well,
+//                              "<any>" matches any value, "<absent>" no member of that name
+//   event {...} or [DONE]      the next server-sent event, matched like json; none may be left over
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plumb::wire {
+
+// One line with its continuation lines, which keep their line breaks.
+struct TalkLine {
+  int number = 0;
+  std::string word;
+  std::string rest;
+};
+
+// The lines that say something. Never fails: words are judged by the runner.
+std::vector<TalkLine> ReadTalk(std::string_view text);
+
+// Nothing when `got` is as `expected` asks; else where and how it is not.
+std::optional<std::string> Mismatch(const nlohmann::json& expected, const nlohmann::json& got,
+                                    const std::string& path = "");
+
+}  // namespace plumb::wire

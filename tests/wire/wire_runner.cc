@@ -1,0 +1,266 @@
+// tests/wire/wire_runner.cc
+// Plays one .talk file against the real service behind the real HTTP server on a loopback port,
+// with a scripted generator in place of a model. Exit 0 when everything came as expected. Format:
+// talk.h.
+#include <iostream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "api/service.h"
+#include "api/testing/byte_vocabulary.h"
+#include "api/testing/fake_generator.h"
+#include "base/disk.h"
+#include "net/http_client.h"
+#include "net/http_server.h"
+#include "net/sse.h"
+#include "talk.h"
+
+namespace plumb::wire {
+namespace {
+
+using api::testing::FakeAnswer;
+using nlohmann::json;
+
+constexpr uint32_t kContextMax = 2048;
+constexpr uint64_t kTalkBytesMax = 1 << 20;
+
+// What the generator is to do, as the talk says; read on other threads.
+class Script {
+ public:
+  FakeAnswer Answer(uint32_t sample_index) const {
+    std::lock_guard lock(mutex_);
+    const auto own = texts_.find(static_cast<int>(sample_index));
+    const std::string& text = own == texts_.end() ? texts_.at(-1) : own->second;
+    const bool end = failure_.ok();
+    return {api::testing::ByteTokens(text, end), chunk_tokens_, failure_};
+  }
+  void Say(int sample_index, std::string text) {
+    std::lock_guard lock(mutex_);
+    if (sample_index < 0) texts_.clear();
+    texts_[sample_index] = std::move(text);
+    failure_ = base::OkStatus();
+  }
+  void Chunk(uint32_t tokens) {
+    std::lock_guard lock(mutex_);
+    chunk_tokens_ = tokens;
+  }
+  void Fail(base::Status status) {
+    std::lock_guard lock(mutex_);
+    failure_ = std::move(status);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<int, std::string> texts_{{-1, ""}};  // -1: every sample that has none of its own
+  uint32_t chunk_tokens_ = 1;
+  base::Status failure_;
+};
+
+// The parts that `plumb serve` has, in the same order.
+struct Server {
+  explicit Server(std::vector<std::string> api_keys)
+      : keys(tenancy::ApiKeys::FromKeys(api_keys).value()),
+        service(Config(), {generator,
+                           *tokenizer,
+                           *chat_template,
+                           keys,
+                           metrics,
+                           logger,
+                           clock,
+                           [] { return base::OkStatus(); },
+                           {}}) {
+    generator.Start();
+    net::HttpServerOptions options;
+    options.port = 0;
+    options.limits.body_bytes_max = 64 << 10;
+    options.drain_paths = api::Service::DrainPaths();
+    http = net::HttpServer::Start(options, service, clock).value();
+  }
+  ~Server() { http->Shutdown(); }
+
+  static api::ServiceConfig Config() {
+    api::ServiceConfig config;
+    config.model = {.names = {"fake"}, .created = 1700000000, .context_max = kContextMax};
+    config.chat.system_fingerprint = "plumb-test";
+    config.chat.context_max = kContextMax;
+    return config;
+  }
+
+  std::unique_ptr<text::Tokenizer> tokenizer = api::testing::MakeByteTokenizer();
+  std::unique_ptr<text::ChatTemplate> chat_template = api::testing::MakeTemplate();
+  tenancy::ApiKeys keys;
+  telemetry::Metrics metrics{api::Service::RoutePatterns(), "0", "fake"};
+  telemetry::Logger logger{{.level = telemetry::LogLevel::kOff}};
+  base::SystemClock clock;
+  Script script;
+  api::testing::FakeGenerator generator{
+      *tokenizer, [this](const engine::Request&, uint32_t i) { return script.Answer(i); }};
+  api::Service service;
+  std::unique_ptr<net::HttpServer> http;
+};
+
+// Plays line by line; the request is sent when `expect` is reached.
+class Player {
+ public:
+  // False: a line did not hold; `error` says why.
+  bool Play(const TalkLine& line, std::string& error) {
+    const std::optional<std::string> why = answered_ ? PlayAnswer(line) : PlayRequest(line);
+    if (why) error = *why;
+    return !why;
+  }
+  // Everything that came must have been expected.
+  std::optional<std::string> Close() {
+    if (answered_ && next_event_ < events_.size())
+      return "an event was not expected: " + events_[next_event_].data;
+    answered_ = false;
+    events_.clear();
+    next_event_ = 0;
+    return std::nullopt;
+  }
+
+ private:
+  std::optional<std::string> PlayRequest(const TalkLine& line) {
+    if (line.word == "key") {
+      if (server_) return "key comes before everything else";
+      server_ = std::make_unique<Server>(std::vector<std::string>{line.rest});
+    } else if (line.word == "say") {
+      PlaySay(line.rest);
+    } else if (line.word == "chunk") {
+      server().script.Chunk(static_cast<uint32_t>(std::stoul(line.rest)));
+    } else if (line.word == "fail") {
+      return PlayFail(line.rest);
+    } else if (line.word == "drain") {
+      server().service.BeginDrain();
+    } else if (line.word == "request") {
+      const size_t space = line.rest.find(' ');
+      const auto method = net::MethodFromName(line.rest.substr(0, space));
+      if (!method) return "not a method";
+      request_ = {.method = *method, .url = {}, .headers = {}, .body = ""};
+      path_ = line.rest.substr(space + 1);
+    } else if (line.word == "header") {
+      const size_t colon = line.rest.find(": ");
+      request_.headers.Add(line.rest.substr(0, colon), line.rest.substr(colon + 2));
+    } else if (line.word == "body") {
+      request_.body = line.rest;
+      request_.headers.Add("Content-Type", "application/json");
+    } else if (line.word == "expect") {
+      return Ask(std::stoi(line.rest));
+    } else {
+      return "no such word before an answer";
+    }
+    return std::nullopt;
+  }
+
+  void PlaySay(const std::string& rest) {
+    const size_t quote = rest.find('"');
+    const int sample_index = quote == 0 ? -1 : std::stoi(rest);
+    server().script.Say(sample_index, json::parse(rest.substr(quote)).get<std::string>());
+  }
+
+  std::optional<std::string> PlayFail(const std::string& rest) {
+    const size_t space = rest.find(' ');
+    const std::string name = rest.substr(0, space);
+    const std::string message = json::parse(rest.substr(space + 1)).get<std::string>();
+    for (const base::Code code : {base::Code::kDeadline, base::Code::kInternal}) {
+      if (base::CodeName(code) != name) continue;
+      server().script.Fail(base::Status(code, message));
+      return std::nullopt;
+    }
+    return "no such code here";
+  }
+
+  std::optional<std::string> Ask(int status) {
+    auto url =
+        net::ParseHttpUrl("http://127.0.0.1:" + std::to_string(server().http->port()) + path_);
+    if (!url.ok()) return url.status().ToString();
+    request_.url = *url;
+    auto response = net::Fetch(request_, {}, server().clock, nullptr);
+    if (!response.ok()) return response.status().ToString();
+    answered_ = true;
+    response_ = *std::move(response);
+    const auto type = response_.headers.Get("Content-Type");
+    if (type && type->starts_with("text/event-stream")) {
+      net::SseParser parser(1 << 20);
+      if (base::Status fed = parser.Feed(response_.body, events_); !fed.ok()) return fed.ToString();
+    }
+    if (response_.status == status) return std::nullopt;
+    return "status " + std::to_string(response_.status) + ": " + response_.body;
+  }
+
+  std::optional<std::string> PlayAnswer(const TalkLine& line) {
+    if (line.word == "header") {
+      const size_t colon = line.rest.find(": ");
+      const auto got = response_.headers.Get(line.rest.substr(0, colon));
+      if (!got) return "the header is missing";
+      const std::string expected = line.rest.substr(colon + 2);
+      if (expected == "<any>" || expected == *got) return std::nullopt;
+      return "the header is \"" + std::string(*got) + "\"";
+    }
+    if (line.word == "json") return Match(line.rest, response_.body);
+    if (line.word == "event") {
+      if (next_event_ == events_.size()) return "the stream ended before";
+      const std::string& data = events_[next_event_++].data;
+      if (line.rest == "[DONE]" || data == "[DONE]")
+        return line.rest == data ? std::nullopt : std::optional("the event is " + data);
+      return Match(line.rest, data);
+    }
+    if (auto why = Close()) return why;
+    return PlayRequest(line);
+  }
+
+  static std::optional<std::string> Match(const std::string& expected, const std::string& got) {
+    const json parsed = json::parse(got, nullptr, /*allow_exceptions=*/false);
+    if (parsed.is_discarded()) return "not JSON: " + got;
+    return Mismatch(json::parse(expected), parsed);
+  }
+
+  Server& server() {
+    if (!server_) server_ = std::make_unique<Server>(std::vector<std::string>{});
+    return *server_;
+  }
+
+  std::unique_ptr<Server> server_;
+  net::HttpClientRequest request_;
+  std::string path_;
+  bool answered_ = false;
+  net::HttpResponse response_;
+  std::vector<net::SseEvent> events_;
+  size_t next_event_ = 0;
+};
+
+int PlayFile(const std::string& path) {
+  const auto text = base::ReadFile(path, kTalkBytesMax);
+  if (!text.ok()) {
+    std::cerr << text.status().message() << "\n";
+    return 1;
+  }
+  Player player;
+  int expectations = 0;
+  for (const TalkLine& line : ReadTalk(*text)) {
+    std::string error;
+    if (line.word == "expect") ++expectations;
+    if (player.Play(line, error)) continue;
+    std::cerr << path << ":" << line.number << ": " << line.word << " " << line.rest << "\n  "
+              << error << "\n";
+    return 1;
+  }
+  if (auto why = player.Close()) {
+    std::cerr << path << ": " << *why << "\n";
+    return 1;
+  }
+  if (expectations == 0) std::cerr << path << " expects nothing\n";
+  return expectations == 0 ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace plumb::wire
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: wire_runner FILE.talk\n";
+    return 2;
+  }
+  return plumb::wire::PlayFile(argv[1]);
+}
