@@ -50,7 +50,8 @@ struct EngineOptions {
 class Engine final : public Generator {
  public:
   // `model`, `tokenizer` and `clock` must outlive the engine; nobody else may call the model.
-  // kInvalidArgument (field): an option out of range, or a KV budget below one page.
+  // kInvalidArgument (field): an option out of range, or a KV budget below one page; kUnsupported:
+  // a vocabulary above kVocabularySizeMax.
   static base::Result<std::unique_ptr<Engine>> Create(model::Model& model,
                                                       const text::Tokenizer& tokenizer,
                                                       const base::Clock& clock,
@@ -68,8 +69,7 @@ class Engine final : public Generator {
   // Drain with a deadline that has passed.
   void Stop();
 
-  // Generator. Besides its codes, Submit gives kInvalidArgument (field "id") for an id that is
-  // live.
+  // Generator. Submit also gives kInvalidArgument (field "id") for an id that is live.
   base::Status Submit(Request request, EventSink& sink) override;
   void Cancel(RequestId id) override;
 
@@ -77,8 +77,7 @@ class Engine final : public Generator {
   // tests: only while Start has not been called.
   bool Step();
 
-  // Tokens, prompt and answer together, that one request may have: the model's, or what the pages
-  // hold.
+  // Tokens that one request may have, prompt and answer: the model's, or what the pages hold.
   uint32_t context_max() const { return context_max_; }
   const model::ModelInfo& info() const { return model_.info(); }
 

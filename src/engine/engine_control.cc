@@ -1,6 +1,6 @@
-// engine/engine_control.cc: what other threads call: Submit, Cancel, Drain, Stop, health. They
-// share with the loop the arrivals queue, the registry of live requests and a few atomics, nothing
-// else.
+// engine/engine_control.cc
+// What other threads call: Submit, Cancel, Drain, Stop, health. They share with the loop the
+// arrivals queue, the registry of live requests and a few atomics, nothing else.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,6 +43,10 @@ base::Result<std::unique_ptr<Engine>> Engine::Create(model::Model& model,
   RETURN_IF_ERROR(CheckOptions(options));
   const model::ModelInfo& info = model.info();
   CHECK(info.vocabulary_size > 0 && info.context_max > 0);
+  if (info.vocabulary_size > kVocabularySizeMax) {
+    return base::Unsupported(fmt::format("a vocabulary of {} tokens; up to {} are supported",
+                                         info.vocabulary_size, kVocabularySizeMax));
+  }
   if (tokenizer.size() == 0) return base::InvalidArgument("model", "its tokenizer has no tokens");
   ASSIGN_OR_RETURN(auto pool, kvcache::PagePool::Create({.page_tokens = model::kPageTokens,
                                                          .page_bytes = info.page_bytes},

@@ -216,6 +216,13 @@ TEST_F(EngineTest, RefusesOptionsOutOfRange) {
   EXPECT_EQ(field({.prefill_rows_max = 0}), "prefill_rows_max");
 }
 
+TEST_F(EngineTest, RefusesAVocabularyThatIsTooLarge) {
+  HashModel model(kVocabularySizeMax + 1, kContextMax);
+  const auto engine = Engine::Create(model, *tokenizer_, clock_, {});
+  ASSERT_FALSE(engine.ok());
+  EXPECT_EQ(engine.status().code(), base::Code::kUnsupported);
+}
+
 TEST_F(EngineTest, RefusesAnIdThatIsLive) {
   Make();
   Request request = Simple();

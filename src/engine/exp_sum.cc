@@ -1,4 +1,6 @@
-// engine/exp_sum.cc: two always-inlined loops, compiled once for each target.
+// engine/exp_sum.cc
+// Two always-inlined loops, compiled once for each target. Why not intrinsics: element-wise code is
+// vectorised without them, and one source cannot disagree with itself.
 #include "engine/exp_sum.h"
 
 #include <bit>

@@ -1,4 +1,6 @@
-// engine/exp_sum_test.cc: close to std::exp, and the same bits for every vector width.
+// engine/exp_sum_test.cc
+// The exponential is close to std::exp, sums of weights are exact, and all is the same bits for
+// every vector width.
 #include "engine/exp_sum.h"
 
 #include <gtest/gtest.h>

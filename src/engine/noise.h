@@ -2,18 +2,18 @@
 // The randomness of sampling: noise for a token as a pure function of (seed, sample index,
 // position, token), so that an answer does not depend on what else is drawn (DESIGN, "Sampling").
 // Adding independent standard Gumbel noise to logits and taking the largest samples their softmax
-// (Gumbel 1954; Maddison, Tarlow, Minka: "A* sampling", 2014). Gumbel noise is -log of a standard
-// exponential time. Times are drawn by blocks: the earliest of kNoiseBlock independent times is
-// exponential with that rate, falls on each token of the block alike, and the others follow it by
-// standard exponential times of their own (an exponential has no memory). So each token's time is
-// independent and standard exponential, and one draw bounds a whole block: the sampler skips blocks
-// that cannot win without drawing their tokens.
+// (Gumbel 1954; Maddison, Tarlow, Minka: "A* sampling", 2014).
 #pragma once
 
 #include <cstdint>
 
 namespace plumb::engine {
 
+// Gumbel noise is -log of a standard exponential time. Times are drawn by blocks: the earliest of
+// kNoiseBlock independent times is exponential with that rate, falls on each token of the block
+// alike, and the others follow it by standard exponential times of their own (an exponential has no
+// memory). So each token's time is independent and standard exponential, and one draw bounds a
+// whole block: the sampler skips blocks that cannot win without drawing their tokens.
 constexpr uint32_t kNoiseBlock = 128;  // tokens; a power of two
 
 struct NoiseKey {

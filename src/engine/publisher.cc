@@ -1,4 +1,5 @@
-// engine/publisher.cc: tokens to events.
+// engine/publisher.cc
+// Tokens to events. An ending token has no text; what was held back before it is released.
 #include "engine/publisher.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// engine/request_check.cc: the ranges of request.h, one after the other; the first fault is told.
+// engine/request_check.cc
+// The ranges of request.h, one after the other; the first fault is told.
 #include "engine/request_check.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// engine/sampler.cc: scan, describe, edit, race, undo. Selecting candidates: sampler_select.cc.
+// engine/sampler.cc
+// Scan, describe, edit, race, undo. Read next: sampler_select.cc, which selects candidates.
 #include "engine/sampler.h"
 
 #include <sleef.h>

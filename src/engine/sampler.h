@@ -1,17 +1,7 @@
 // engine/sampler.h
 // Logits to the next token. Exact: the token is a function of the logits, the parameters, the
 // sequence's token counts and the noise key; the shortcuts here (block maxima, partial selection,
-// noise bounds) give what sorting and drawing for the whole vocabulary gives. In detail:
-//   adjusted logit, f32  a = raw; when the token was seen: a > 0 ? a / repetition : a * repetition;
-//                        when generated c > 0 times: a - presence, then a - frequency * c (in f64,
-//                        rounded once, held within the finite floats); then a + bias likewise
-//   order                a descending, then id ascending
-//   d, f64               (a - largest a) / temperature
-//   weight, f32          exp(d), in multiples of 2^-32: sums are exact in any order
-//   top_k, top_p, min_p  the first k; of those the shortest prefix that holds top_p of their
-//   weight;
-//                        of those d >= log(min_p)
-//   token                the largest d + Gumbel noise (engine/noise.h), ties by the order above
+// noise bounds) give what sorting and drawing for the whole vocabulary gives.
 // Read next: engine/noise.h, engine/exp_sum.h.
 #pragma once
 
@@ -42,6 +32,16 @@ constexpr uint32_t kVocabularySizeMax = 1u << 20;
 // Whether `counts` matter for these parameters.
 bool UsesPenalties(const SamplingParams& params);
 
+// In detail:
+//   adjusted logit, f32  a = raw; when the token was seen: a > 0 ? a / repetition : a * repetition;
+//                        when generated c > 0 times: a - presence, then a - frequency * c (in f64,
+//                        rounded once, held within the finite floats); then a + bias likewise
+//   order                a descending, then id ascending
+//   d, f64               (a - largest a) / temperature
+//   weight, f32          exp(d), in multiples of 2^-32: sums are exact in any order
+//   top_k, top_p, min_p  the first k; of those the shortest prefix with top_p of their weight; of
+//                        those the ones with d >= log(min_p)
+//   token                the largest d + Gumbel noise (engine/noise.h), ties by the order above
 // Holds scratch memory, allocated once. Thread: one at a time (engine).
 class Sampler {
  public:
@@ -71,8 +71,7 @@ class Sampler {
   // Fills block_max_, top_ and raw_max_; false: not all are finite.
   bool Scan(std::span<const float> logits);
   void FindTop();
-  // Log-probabilities need the raw logits, so this comes before the edits. Returns their
-  // log-sum-exp.
+  // Log-probabilities are of the raw logits: before the edits. Returns their log-sum-exp.
   double DescribeRaw(std::span<const float> logits, uint32_t top_count, SampleResult& result);
 
   void ApplyEdits(std::span<float> logits, const SamplingParams& params, const TokenCounts& counts);

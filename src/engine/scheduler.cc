@@ -1,4 +1,5 @@
-// engine/scheduler.cc: decode rows, admission, then the fair split of the prompt rows.
+// engine/scheduler.cc
+// Decode rows (and preemption for their pages), admission, then the fair split of the prompt rows.
 #include "engine/scheduler.h"
 
 #include <algorithm>

@@ -1,10 +1,8 @@
 // engine/scheduler.h
 // Decides who computes what in a step: one ragged batch of a row for each decoding sequence, then
 // parts of prompts up to a budget that is shared fairly. No clock, no thread, no tokens: a function
-// of what was added, removed and observed, so that a simulation can drive it. Order of service is
-// arrival: every running sequence is older than every waiting one, and when pages run out the
-// youngest running one gives all of its pages back and waits to be computed again. The oldest is
-// never preempted and fits the pool alone, so there is always progress. Thread: engine thread only.
+// of what was added, removed and observed, so that a simulation can drive it.
+// Thread: engine thread only.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +20,7 @@ struct SchedulerLimits {
   uint32_t rows_max = 0;          // of a step
   uint32_t prefill_rows_max = 0;  // prompt rows of a step
   uint32_t waiting_max = 0;       // added and never run; the caller keeps to it (CHECK)
-  base::Duration step_target{
-      0};  // prompt rows are chosen so that a step takes about so long; 0 = off
+  base::Duration step_target{0};  // prompt rows are chosen to make a step about so long; 0 = off
 };
 
 // Rows [position, position + rows) of a sequence. `samples`: they are its last known tokens, so the
@@ -41,6 +38,9 @@ struct StepPlan {
   uint32_t logits_rows = 0;        // items that sample, <= sequences_max
 };
 
+// Order of service is arrival: every running sequence is older than every waiting one, and when
+// pages run out the youngest running one gives all of its pages back and waits to be computed
+// again. The oldest is never preempted and fits the pool alone, so there is always progress.
 class Scheduler {
  public:
   // The pool must outlive the scheduler, and nobody else may allocate from it meanwhile.
@@ -51,9 +51,8 @@ class Scheduler {
   // The sequence has ended, waiting or running: its pages go back at once.
   void Remove(Sequence& sequence);
 
-  // The next step. Never empty while a sequence is here. Borrowed until the next call; the caller
-  // computes the rows, then calls Commit and, for each sampled token, raises sequence.length by
-  // one.
+  // The next step; never empty while a sequence is here. Borrowed until the next call. The caller
+  // computes the rows, calls Commit and raises sequence.length for each token it samples.
   const StepPlan& Plan();
   // The planned rows are in the pages now; `elapsed` is what the step took.
   void Commit(base::Duration elapsed);

@@ -1,4 +1,5 @@
-// engine/scheduler_test.cc: who computes what in a step, and that everybody ends.
+// engine/scheduler_test.cc
+// Who computes what in a step, and that everybody ends. Every plan is checked against the pool.
 #include "engine/scheduler.h"
 
 #include <gmock/gmock.h>

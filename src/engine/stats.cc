@@ -1,4 +1,5 @@
-// engine/stats.cc: atomics to a snapshot.
+// engine/stats.cc
+// Atomics to a snapshot. The values are read one after the other, not at one moment.
 #include "engine/stats.h"
 
 namespace plumb::engine {

@@ -1,4 +1,5 @@
-// engine/token_counts.cc: multiplicative hash, linear probing, at most half full.
+// engine/token_counts.cc
+// Multiplicative hash, linear probing, at most half full.
 #include "engine/token_counts.h"
 
 #include <bit>

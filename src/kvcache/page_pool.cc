@@ -1,4 +1,5 @@
-// kvcache/page_pool.cc: mmap once, then a stack of free pages and a reference count for each.
+// kvcache/page_pool.cc
+// mmap once, then a stack of free pages and a reference count for each.
 #include "kvcache/page_pool.h"
 
 #include <fmt/format.h>

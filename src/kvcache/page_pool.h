@@ -1,8 +1,8 @@
 // kvcache/page_pool.h
 // The memory of all keys and values: one allocation made at start, cut into equal pages, handed out
 // by number. A page is opaque bytes; it is free exactly when nothing refers to it (DESIGN,
-// invariant 5). Pages are given out again without being cleared: whoever takes one writes before it
-// reads. Thread: engine thread only, except where said.
+// invariant 5). It is given out again without being cleared: whoever takes it writes before
+// reading. Thread: engine thread only, except where said.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// kvcache/page_pool_test.cc: pages are given out once, come back once, and never overlap.
+// kvcache/page_pool_test.cc
+// Pages are given out once, come back once, and never overlap.
 #include "kvcache/page_pool.h"
 
 #include <gtest/gtest.h>

@@ -1,0 +1,140 @@
+// engine/oracle_testing.h
+// For tests: a request's answer computed alone, without engine, pages, batches or the fast sampler,
+// and the comparison of an answer with it. Read next: engine/sampler_reference.h.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/hash_model.h"
+#include "engine/request.h"
+#include "engine/sampler_reference.h"
+#include "text/detokenizer.h"
+#include "text/tokenizer.h"
+
+namespace plumb::engine {
+
+// Of the tokenizer that engine_testing.h makes, and the model that goes with it.
+constexpr uint32_t kEndToken = 256;
+constexpr uint32_t kTokenizerSize = 260;
+constexpr uint32_t kVocabularySize = 300;  // the rest is padding
+
+// One sample's answer, put together.
+struct Answer {
+  std::vector<TokenId> tokens;
+  std::string text;
+  std::vector<TokenLogprob> logprobs;
+  std::optional<Finish> finish;
+};
+
+class Oracle {
+ public:
+  Oracle(const HashModel& model, const text::Tokenizer& tokenizer)
+      : model_(model), tokenizer_(tokenizer) {}
+
+  Answer Run(const Request& request, uint32_t sample) const {
+    const SamplingParams& params = request.sampling;
+    Answer answer;
+    std::vector<TokenId> all = request.prompt;
+    Finish finish{.reason = FinishReason::kLength};
+    bool ended = false;
+    while (!ended && answer.tokens.size() < params.tokens_max) {
+      const auto logits = model_.LogitsOf(all);
+      const NoiseKey key{params.seed, sample, static_cast<uint32_t>(all.size())};
+      const TokenId token{
+          ReferenceSample(logits, kTokenizerSize, params, request.prompt, answer.tokens, key)};
+      if (params.logprobs) answer.logprobs.push_back(Logprob(logits, token, params.top_logprobs));
+      all.push_back(token);
+      answer.tokens.push_back(token);
+      const auto& stops = params.stop_tokens;
+      ended = (token == TokenId{kEndToken} && !params.ignore_end) ||
+              std::find(stops.begin(), stops.end(), token) != stops.end();
+      if (ended) finish.reason = FinishReason::kStop;
+      // The ending token has no text of its own.
+      answer.text = Text(answer.tokens.size() - ended, answer.tokens,
+                         ended || answer.tokens.size() == params.tokens_max);
+      if (const auto stop = CutAtStop(answer.text, params.stop)) {
+        ended = true;
+        finish.reason = FinishReason::kStop;
+        finish.stop = params.stop[*stop];
+      }
+    }
+    finish.prompt_tokens = static_cast<uint32_t>(request.prompt.size());
+    finish.completion_tokens = static_cast<uint32_t>(answer.tokens.size());
+    answer.finish = finish;
+    return answer;
+  }
+
+ private:
+  std::string Text(size_t count, std::span<const TokenId> tokens, bool whole) const {
+    text::Detokenizer detokenizer(tokenizer_);
+    std::string text;
+    for (const TokenId token : tokens.first(count)) text += detokenizer.Push(token);
+    if (whole) text += detokenizer.Finish();
+    return text;
+  }
+
+  static std::optional<size_t> CutAtStop(std::string& text, const std::vector<std::string>& stops) {
+    std::optional<size_t> found;
+    size_t place = std::string::npos;
+    for (size_t i = 0; i < stops.size(); ++i) {
+      const size_t at = text.find(stops[i]);
+      if (at < place) {
+        place = at;
+        found = i;
+      }
+    }
+    if (found) text.resize(place);
+    return found;
+  }
+
+  static TokenLogprob Logprob(std::span<const float> logits, TokenId token, uint32_t top_count) {
+    double total = 0;
+    for (const float logit : logits) total += std::exp(double{logit});
+    TokenLogprob result{
+        token, static_cast<float>(logits[base::Index(token)] - std::log(total)), {}};
+    const auto order = ReferenceOrder(logits, kTokenizerSize, {}, {}, {});
+    for (uint32_t i = 0; i < top_count; ++i) {
+      result.top.push_back(
+          {TokenId{order[i].token}, static_cast<float>(order[i].logit - std::log(total))});
+    }
+    return result;
+  }
+
+  const HashModel& model_;
+  const text::Tokenizer& tokenizer_;
+};
+
+inline void ExpectSameLogprobs(const Answer& actual, const Answer& expected) {
+  ASSERT_EQ(actual.logprobs.size(), expected.logprobs.size());
+  for (size_t i = 0; i < actual.logprobs.size(); ++i) {
+    const TokenLogprob &a = actual.logprobs[i], &b = expected.logprobs[i];
+    EXPECT_EQ(a.token, b.token);
+    EXPECT_NEAR(a.logprob, b.logprob, 1e-5);
+    ASSERT_EQ(a.top.size(), b.top.size());
+    for (size_t k = 0; k < a.top.size(); ++k) {
+      EXPECT_EQ(a.top[k].token, b.top[k].token);
+      EXPECT_NEAR(a.top[k].logprob, b.top[k].logprob, 1e-5);
+    }
+  }
+}
+
+inline void ExpectSameAnswer(const Answer& actual, const Answer& expected) {
+  EXPECT_EQ(actual.tokens, expected.tokens);
+  EXPECT_EQ(actual.text, expected.text);
+  ASSERT_TRUE(actual.finish);
+  EXPECT_EQ(actual.finish->reason, expected.finish->reason);
+  EXPECT_EQ(actual.finish->stop, expected.finish->stop);
+  EXPECT_TRUE(actual.finish->status.ok());
+  EXPECT_EQ(actual.finish->prompt_tokens, expected.finish->prompt_tokens);
+  EXPECT_EQ(actual.finish->completion_tokens, expected.finish->completion_tokens);
+  ExpectSameLogprobs(actual, expected);
+}
+
+}  // namespace plumb::engine
