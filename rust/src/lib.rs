@@ -11,6 +11,7 @@ mod pretokenizer;
 mod spm;
 mod template;
 mod template_abi;
+mod template_keep;
 mod template_source;
 mod tojson;
 mod tokenizer;

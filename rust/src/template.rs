@@ -6,24 +6,31 @@
 use std::io::{self, Write};
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, Value};
 use minijinja_contrib::pycompat::unknown_method_callback;
 
 use crate::abi::Failure;
 use crate::calendar::Date;
+use crate::template_keep::{self, Meter, METER};
 use crate::template_source;
 use crate::tojson::tojson;
 
 const NAME: &str = "chat";
-/// One step, or 64 bytes made or read (minijinja, Environment::set_fuel). About 200 times what a
-/// 1 MiB conversation takes in the costliest template at hand.
-const FUEL: u64 = 4_000_000;
+/// Fuel: one step, or 64 bytes made or read (minijinja, Environment::set_fuel). What any rendering may
+/// use, and for each byte of input. The templates at hand need at most 400 a message.
+const FUEL: u64 = 400_000;
+const FUEL_PER_INPUT_BYTE: u64 = 16;
 const RECURSION_MAX: usize = 200;
+const FORMAT_DIGITS_MAX: usize = 4;
 const EXCEPTION_CHARS_MAX: usize = 300;
 
 pub struct Template {
     environment: Environment<'static>,
 }
+
+/// Filters that build lazily on each other or show the inside; no chat template at hand has them.
+const REMOVED_FILTERS: [&str; 8] =
+    ["batch", "chain", "groupby", "pprint", "slice", "sum", "urlencode", "zip"];
 
 /// Strings that every rendering of a template sees.
 pub struct Variables {
@@ -34,20 +41,27 @@ pub struct Variables {
 
 impl Template {
     pub fn compile(source: &str, variables: Variables) -> Result<Template, Failure> {
-        let source = template_source::prepare(source)?;
+        let syntax = SyntaxConfig::builder()
+            .trim_blocks(true)
+            .lstrip_blocks(true)
+            .build()
+            .map_err(|error| Failure::Internal(error.to_string()))?;
+        let source = template_source::prepare(source, syntax.clone())?;
         let mut environment = Environment::new();
-        environment.set_syntax(
-            SyntaxConfig::builder()
-                .trim_blocks(true)
-                .lstrip_blocks(true)
-                .build()
-                .map_err(|error| Failure::Internal(error.to_string()))?,
-        );
-        environment.set_fuel(Some(FUEL));
+        environment.set_syntax(syntax);
         environment.set_recursion_limit(RECURSION_MAX);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
-        environment.set_unknown_method_callback(unknown_method_callback);
+        environment.set_unknown_method_callback(method);
+        for filter in REMOVED_FILTERS {
+            environment.remove_filter(filter);
+        }
+        environment.remove_global("debug");
         environment.add_filter("tojson", tojson);
+        environment.add_test("iterable", is_iterable);
+        environment.add_filter("__keep", template_keep::keep);
+        environment.add_filter("__keep_in", template_keep::keep_in);
+        environment.add_filter("__factor", template_keep::factor);
+        environment.add_function("namespace", template_keep::namespace);
         environment.add_function("raise_exception", raise_exception);
         let date = variables.date;
         environment.add_function("strftime_now", move |format: String| date.format(&format));
@@ -60,9 +74,17 @@ impl Template {
         Ok(Template { environment })
     }
 
-    pub fn render(&self, context: Value, output_bytes_max: usize) -> Result<Vec<u8>, Failure> {
-        let template = self
-            .environment
+    /// `input_bytes` is the size of what the context was read from; the limits grow with it.
+    pub fn render(
+        &self,
+        context: Value,
+        input_bytes: usize,
+        output_bytes_max: usize,
+    ) -> Result<Vec<u8>, Failure> {
+        let mut environment = self.environment.clone();
+        environment.set_fuel(Some(FUEL + FUEL_PER_INPUT_BYTE * input_bytes as u64));
+        environment.add_global(METER, Value::from_object(Meter::new(input_bytes)));
+        let template = environment
             .get_template(NAME)
             .map_err(|error| Failure::Internal(error.to_string()))?;
         let mut output = Limited { bytes: Vec::new(), size_max: output_bytes_max, full: false };
@@ -75,6 +97,29 @@ impl Template {
         rendered.map_err(failure)?;
         Ok(output.bytes)
     }
+}
+
+/// Python's methods of strings, lists and maps.
+fn method(state: &mut State, value: &Value, name: &str, args: &[Value]) -> Result<Value, Error> {
+    // The crate's format fills to any width before it is paid for.
+    let wide = name == "format" && value.as_str().is_some_and(has_long_number);
+    if wide {
+        return Err(Error::new(ErrorKind::InvalidOperation, "format: the width is too large"));
+    }
+    unknown_method_callback(state, value, name, args)
+}
+
+fn has_long_number(text: &str) -> bool {
+    let mut digits = 0;
+    text.bytes().any(|byte| {
+        digits = if byte.is_ascii_digit() { digits + 1 } else { 0 };
+        digits > FORMAT_DIGITS_MAX
+    })
+}
+
+/// As in Python, where None is not; minijinja's own says that it is.
+fn is_iterable(value: &Value) -> bool {
+    !value.is_none() && value.try_iter().is_ok()
 }
 
 fn raise_exception(message: String) -> Result<Value, Error> {

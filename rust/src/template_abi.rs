@@ -67,8 +67,9 @@ pub unsafe extern "C" fn plumb_template_render(
 ) -> i32 {
     out.write(Owned::empty());
     guard(error, || {
+        let input_bytes = context.bytes().len();
         let context = to_value(read_json(context, "the messages")?);
-        out.write(Owned::of((*template).render(context, output_bytes_max)?));
+        out.write(Owned::of((*template).render(context, input_bytes, output_bytes_max)?));
         Ok(())
     })
 }

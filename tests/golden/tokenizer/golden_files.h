@@ -1,6 +1,6 @@
 // tests/golden/tokenizer/golden_files.h
-// The files of this test: vocabularies with their vectors (fetch.py lays them in the folder given on
-// the command line) and the small goldens committed beside this file.
+// The files of this test: vocabularies with their vectors (fetch.py lays them in the folder given
+// on the command line) and the small goldens committed beside this file.
 #pragma once
 
 #include <memory>
