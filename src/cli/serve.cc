@@ -134,7 +134,7 @@ base::Status RunServe(const ServeSettings& settings, const VariableReader& varia
   // The port first: whether it is free shows before the model is loaded.
   StartupGate gate;
   base::Result<std::unique_ptr<net::HttpServer>> server =
-      net::HttpServer::Start(ServerOptions(settings), gate, clock);
+      net::HttpServer::Start(ServerOptions(settings), gate);
   if (!server.ok()) return NamingFlag(server.status());
 
   ASSIGN_OR_RETURN(const std::unique_ptr<LocalEngine> local,

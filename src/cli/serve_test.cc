@@ -1,0 +1,69 @@
+// cli/serve_test.cc: who may be served where, with which keys, and how much memory is set aside.
+#include "cli/serve.h"
+
+#include <gtest/gtest.h>
+
+#include "base/disk.h"
+
+namespace plumb::cli {
+namespace {
+
+ServeSettings At(const char* host) {
+  ServeSettings settings;
+  settings.host = host;
+  return settings;
+}
+
+TEST(CollectKeys, LoopbackNeedsNone) {
+  for (const char* host : {"127.0.0.1", "127.9.9.9", "::1", "localhost"}) {
+    EXPECT_TRUE(CollectKeys(At(host)).ok()) << host;
+  }
+}
+
+TEST(CollectKeys, OtherAddressesNeedOne) {
+  for (const char* host :
+       {"0.0.0.0", "::", "192.0.2.1", "example.org", "127.0.0.1.example.org", ""}) {
+    EXPECT_EQ(CollectKeys(At(host)).status().field(), "--host") << host;
+    ServeSettings settings = At(host);
+    settings.api_keys = {"a-long-secret"};
+    EXPECT_TRUE(CollectKeys(settings).ok()) << host;
+  }
+}
+
+TEST(CollectKeys, ReadsAFileOfKeys) {
+  const std::string path = testing::TempDir() + "/serve_test.keys";
+  ASSERT_TRUE(base::WriteFileAtomic(path, "# ours\nfirst-key\r\n\nsecond-key").ok());
+  ServeSettings settings = At("0.0.0.0");
+  settings.api_keys = {"flag-key"};
+  settings.api_key_file = path;
+  EXPECT_EQ(*CollectKeys(settings),
+            (std::vector<std::string>{"flag-key", "first-key", "second-key"}));
+}
+
+TEST(CollectKeys, AFileWithoutKeysIsAMistake) {
+  const std::string path = testing::TempDir() + "/serve_test.empty";
+  ASSERT_TRUE(base::WriteFileAtomic(path, "# nothing\n").ok());
+  ServeSettings settings = At("127.0.0.1");
+  settings.api_key_file = path;
+  EXPECT_EQ(CollectKeys(settings).status().field(), "--api-key-file");
+  settings.api_key_file = "/no/such/file";
+  EXPECT_EQ(CollectKeys(settings).status().field(), "--api-key-file");
+}
+
+TEST(KvMemory, HoldsTypicalSequencesAndAtLeastOneWholeContext) {
+  constexpr uint64_t kPage = 1000;
+  constexpr uint64_t kPlenty = UINT64_MAX;
+  EXPECT_EQ(KvMemory({kPage, 8192, 64}, kPlenty), 64 * 16 * kPage);
+  EXPECT_EQ(KvMemory({kPage, 131072, 1}, kPlenty), 1024 * kPage);
+  EXPECT_EQ(KvMemory({kPage, 256, 64}, kPlenty), 64 * 2 * kPage);
+}
+
+TEST(KvMemory, StaysBelowHalfOfWhatIsAvailable) {
+  EXPECT_EQ(KvMemory({1000, 8192, 64}, 100'000), 50u * 1000);
+  EXPECT_EQ(KvMemory({1000, 8192, 64}, 0), 1000u) << "one page at least";
+}
+
+TEST(AvailableMemory, IsSomething) { EXPECT_GT(AvailableMemory(), uint64_t{1} << 20); }
+
+}  // namespace
+}  // namespace plumb::cli
