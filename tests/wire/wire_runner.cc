@@ -76,7 +76,7 @@ struct Server {
     options.port = 0;
     options.limits.body_bytes_max = 64 << 10;
     options.drain_paths = api::Service::DrainPaths();
-    http = net::HttpServer::Start(options, service, clock).value();
+    http = net::HttpServer::Start(options, service).value();
   }
   ~Server() { http->Shutdown(); }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -67,6 +68,10 @@ struct ServiceFixture {
     net::HttpResponse response = client.Wait();
     client.WaitGone();
     return response;
+  }
+  // Until nothing is live: a sink goes a moment after its exchange.
+  void WaitIdle() {
+    while (service.live_requests() > 0) std::this_thread::yield();
   }
   net::HttpResponse Get(std::string path, net::HttpHeaders headers = {}) {
     FakeClient client;
