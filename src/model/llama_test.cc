@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -227,7 +227,9 @@ std::vector<float> RunAlone(Model& model, const std::vector<TokenId>& tokens, Ch
 }
 
 bool SameBits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](float x, float y) {
+    return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y);
+  });
 }
 
 const tensor::KernelTable& Fastest() { return **tensor::SelectKernels("auto"); }
