@@ -269,6 +269,24 @@ TEST_F(EngineTest, CancelEndsARequestWithinOneStepAndFreesItsPages) {
   EXPECT_FALSE(engine_->Step());
 }
 
+TEST_F(EngineTest, CancellingWhatWaitsMakesRoom) {
+  Make({.sequences_max = 1, .waiting_max = 16});
+  Submit(Simple());
+  engine_->Step();
+  for (int round = 0; round < 3; ++round) {
+    std::vector<RequestId> waiting;
+    for (int i = 0; i < 16; ++i) {
+      waiting.push_back(RequestId{last_id_ + 1});
+      Submit(Simple());
+    }
+    EXPECT_EQ(Refusal(Simple()).code(), base::Code::kOverloaded);
+    for (const RequestId id : waiting) engine_->Cancel(id);
+    engine_->Step();
+  }
+  RunDry();
+  ExpectIdle();
+}
+
 TEST_F(EngineTest, ASinkMayCancelItsRequest) {
   Make();
   const Request request = Simple();

@@ -141,7 +141,8 @@ def cases():
             vocabulary=pick([1, 5, 127, 128, 129, 777, 1500]), logits_seed=pick(range(1, 10**6)),
             spread=pick([4.0, 16.0, 32.0]), sample=pick(range(16)), position=pick(range(100000)),
             seed=pick([0, 1, 2**32, 2**63 + 7, 2**64 - 1, 42 + number]),
-            temperature=f32(pick([0, 0.25, 0.7, 1, 1.5, 2])), top_p=f32(pick([1, 1, 0.95, 0.6, 0.1])),
+            temperature=f32(pick([0, 0.25, 0.7, 1, 1.5, 2])),
+            top_p=f32(pick([1, 1, 0.95, 0.6, 0.1])),
             top_k=pick([0, 0, 1, 3, 40]), min_p=f32(pick([0, 0, 0.02, 0.3])),
             presence=f32(pick([0, 0, 0.6, -1.5])), frequency=f32(pick([0, 0, 0.3, 2])),
             repetition=f32(pick([1, 1, 1.2, 0.8])))
@@ -173,8 +174,9 @@ def line(case):
 
 
 def main():
-    text = "# One case a line: " + " ".join(FIELDS) + "; prompt, generated: count, tokens; bias: count,"
-    text += "\n# token and value of each; then the expected token and its log-probability.\n"
+    text = "# One case a line: " + " ".join(FIELDS) + "; prompt, generated: count, tokens;"
+    text += "\n# bias: count, token and value of each;"
+    text += " then the expected token and its log-probability.\n"
     text += "\n".join(line(case) for case in cases()) + "\n"
     target = HERE / "cases.txt"
     if "--check" in sys.argv[1:]:
