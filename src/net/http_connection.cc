@@ -134,6 +134,9 @@ void HttpConnection::ProcessInput() {
         own_output_ = "HTTP/1.1 100 Continue\r\n\r\n";
       }
       Enter(Phase::kBody, limits.body_time_max);
+      if (!CountBody(parser_.body_bytes())) {
+        return Refuse(503, "The server is receiving too much at once.");
+      }
       return Flush();
     case RequestParser::Phase::kDone:
       return Dispatch();
@@ -149,8 +152,16 @@ void HttpConnection::Enter(Phase phase, base::Duration time_max) {
   ArmTimer(time_max);
 }
 
+// Sets this connection's share of the bodies being received. False when all together are too much.
+bool HttpConnection::CountBody(uint64_t bytes) {
+  const uint64_t before = std::exchange(counted_body_bytes_, bytes);
+  const uint64_t others = core_->body_bytes.fetch_add(bytes - before) - before;  // modulo 2^64
+  return others + bytes <= core_->options.limits.bodies_bytes_max;
+}
+
 void HttpConnection::Dispatch() {
   StopTimer();
+  CountBody(0);
   if (write_pending_) ArmTimer(core_->options.limits.write_stall_max);  // 100 Continue
   HttpRequest request = parser_.TakeRequest();
   request.peer = peer_;
@@ -178,6 +189,8 @@ void HttpConnection::Dispatch() {
 
 void HttpConnection::Refuse(int status, std::string_view message) {
   phase_ = Phase::kRefusing;
+  CountBody(0);
+  parser_.Discard();
   core_->refusals.fetch_add(1, std::memory_order_relaxed);
   HttpResponse response = core_->handler.FormatRefusal({status, message});
   if (status == 503 && response.headers.Count("Retry-After") == 0) {
@@ -318,6 +331,7 @@ void HttpConnection::Linger() {
 void HttpConnection::Close(CloseKind kind) {
   if (phase_ == Phase::kClosed) return;
   phase_ = Phase::kClosed;
+  CountBody(0);
   StopTimer();
   ErrorCode ignored;
   // A reset, so that a stream that only its end delimits (HTTP/1.0) is not taken for complete.

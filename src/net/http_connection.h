@@ -32,6 +32,8 @@ struct HttpServerCore {
   asio::io_context io;
   const std::shared_ptr<std::atomic<bool>> draining = std::make_shared<std::atomic<bool>>(false);
 
+  std::atomic<uint64_t> body_bytes{0};  // of incomplete requests
+
   std::atomic<uint64_t> connections_accepted{0};
   std::atomic<uint64_t> connections_refused{0};
   std::atomic<uint64_t> requests{0};
@@ -67,6 +69,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void ProcessInput();
   void Enter(Phase phase, base::Duration time_max);
   void Dispatch();
+  bool CountBody(uint64_t bytes);
 
   void Refuse(int status, std::string_view message);
   void Wake();
@@ -105,6 +108,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool answer_ended_ = false;    // writing_ is the last of the answer
   bool answer_keep_alive_ = false;
   bool counted_busy_ = false;
+  uint64_t counted_body_bytes_ = 0;  // our share of core_->body_bytes
 };
 
 }  // namespace plumb::net

@@ -66,10 +66,12 @@ struct HttpLimits {
   uint32_t header_bytes_max = 32 << 10;  // 431; request line and all fields
   uint32_t header_fields_max = 100;      // 431
   uint64_t body_bytes_max = 8 << 20;     // 413
+  // Bodies not yet complete, over all connections; above it a request gets 503.
+  uint64_t bodies_bytes_max = 256 << 20;
   // Bytes a client may send ahead of an unanswered request (pipelining); above it: cut.
   uint32_t pipeline_bytes_max = 64 << 10;
   // Bytes written by a stream and not yet taken by the socket; above it the client is cut.
-  uint64_t output_bytes_max = 4 << 20;
+  uint64_t output_bytes_max = 1 << 20;
   base::Duration header_time_max = base::Seconds(10);  // first byte to blank line; 408
   base::Duration body_time_max = base::Seconds(60);    // blank line to last byte; 408
   base::Duration idle_time_max = base::Seconds(75);  // between requests, and before the first: cut

@@ -157,6 +157,26 @@ TEST(HttpServer, AnswersARefusalAndCloses) {
   EXPECT_EQ(server->stats().refusals, 1u);
 }
 
+TEST(HttpServer, BoundsAllBodiesTogether) {
+  TestHandler handler;
+  auto server = StartTestServer({.limits = {.bodies_bytes_max = 100}}, handler);
+  const std::string head = "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 80\r\n\r\n";
+  TestSocket first(server->port());
+  ASSERT_TRUE(
+      first.Send("POST /hold HTTP/1.1\r\nHost: h\r\nContent-Length: 80\r\n"
+                 "Expect: 100-continue\r\n\r\n" +
+                 std::string(70, 'a')));
+  first.ReadUntil("100 Continue\r\n\r\n");
+  TestSocket second(server->port());
+  ASSERT_TRUE(second.Send(head + std::string(40, 'b')));
+  EXPECT_THAT(second.ReadAll(), StartsWith("HTTP/1.1 503"));
+  ASSERT_TRUE(first.Send(std::string(10, 'a')));
+  handler.Take();
+  TestSocket third(server->port());
+  ASSERT_TRUE(third.Send(head + std::string(80, 'c')));
+  EXPECT_THAT(third.ReadResponse(), StartsWith("HTTP/1.1 200")) << "a complete body is released";
+}
+
 class JsonHandler final : public HttpHandler {
  public:
   void OnRequest(HttpRequest, std::unique_ptr<HttpExchange>) override {}
@@ -229,7 +249,7 @@ TEST(HttpServer, ClosesSlowAndIdleClients) {
 
 TEST(HttpServer, ClosesAnIdleKeptConnection) {
   TestHandler handler;
-  auto server = StartTestServer({.limits = {.idle_time_max = Milliseconds(30)}}, handler);
+  auto server = StartTestServer({.limits = {.idle_time_max = Milliseconds(500)}}, handler);
   TestSocket client(server->port());
   ASSERT_TRUE(client.Send(kGetEcho));
   EXPECT_THAT(client.ReadAll(), HasSubstr("GET /echo"));

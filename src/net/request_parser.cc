@@ -66,6 +66,11 @@ void RequestParser::Next() {
   if (buffer_.empty()) buffer_.shrink_to_fit();
 }
 
+void RequestParser::Discard() {
+  buffer_ = {};
+  request_ = {};
+}
+
 HttpRequest RequestParser::TakeRequest() {
   CHECK(phase_ == Phase::kDone);
   return std::move(request_);

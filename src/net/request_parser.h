@@ -33,8 +33,13 @@ class RequestParser {
   // Forgets the finished request; what was sent behind it is the next one.
   void Next();
 
+  // Frees what is held of a request that will not be finished; nothing may follow.
+  void Discard();
+
   // Bytes appended and not yet consumed.
   size_t buffered_bytes() const { return buffer_.size(); }
+  // Of the body, so far.
+  size_t body_bytes() const { return request_.body.size(); }
 
   // Valid in kRefused.
   const HttpRefusal& refusal() const { return refusal_; }
