@@ -58,7 +58,8 @@ uint64_t PanelBytes(DType dtype, uint64_t inputs) {
 }  // namespace
 
 base::Result<PackedMatrix> PackedMatrix::Pack(DType dtype, uint64_t outputs, uint64_t inputs,
-                                              std::span<const std::byte> rows, ThreadPool& pool) {
+                                              std::span<const std::byte> rows, ThreadPool& pool,
+                                              WeightArena* arena) {
   if (outputs == 0 || outputs > kMatrixSideMax || inputs > kMatrixSideMax) {
     return base::InvalidArgument(
         "shape",
@@ -77,11 +78,18 @@ base::Result<PackedMatrix> PackedMatrix::Pack(DType dtype, uint64_t outputs, uin
   matrix.panel_bytes_ = PanelBytes(dtype, inputs);
   const auto bytes = base::CheckedMul(matrix.panel_bytes_, matrix.panels());
   if (!bytes) return base::InvalidArgument("shape", "the matrix is too large");
-  ASSIGN_OR_RETURN(matrix.buffer_, AlignedBuffer::Allocate(*bytes));
+  std::byte* panels = nullptr;
+  if (arena != nullptr) {
+    ASSIGN_OR_RETURN(panels, arena->Allocate(*bytes));
+  } else {
+    ASSIGN_OR_RETURN(matrix.own_memory_, AlignedBuffer::Allocate(*bytes));
+    panels = matrix.own_memory_.data();
+  }
+  matrix.data_ = panels;
 
   const PanelLayout layout = LayoutOf(dtype);
   pool.ParallelFor(matrix.panels(), [&](uint32_t index) {
-    std::byte* panel = matrix.buffer_.data() + index * matrix.panel_bytes_;
+    std::byte* panel = panels + index * matrix.panel_bytes_;
     const uint32_t first = index * kPanelOutputs;
     const uint32_t lanes = std::min(kPanelOutputs, matrix.outputs_ - first);
     for (uint32_t lane = 0; lane < lanes; ++lane) {

@@ -23,6 +23,7 @@
 #include "tensor/aligned_buffer.h"
 #include "tensor/dtype.h"
 #include "tensor/thread_pool.h"
+#include "tensor/weight_arena.h"
 
 namespace plumb::tensor {
 
@@ -77,8 +78,10 @@ class PackedMatrix {
   // pool. kInvalidArgument: a side is 0 or above kMatrixSideMax, inputs no multiple of the type's
   // block (32 at least for quantised types); kCorrupt: `rows` has not exactly the size the shape
   // needs; kOverloaded: out of memory. Bytes of any value are accepted.
+  // The memory comes from `arena`, which must then outlive the matrix, or is the matrix's own.
   static base::Result<PackedMatrix> Pack(DType dtype, uint64_t outputs, uint64_t inputs,
-                                         std::span<const std::byte> rows, ThreadPool& pool);
+                                         std::span<const std::byte> rows, ThreadPool& pool,
+                                         WeightArena* arena = nullptr);
 
   PackedMatrix() = default;  // empty: outputs() == 0
   DType dtype() const { return dtype_; }
@@ -86,16 +89,17 @@ class PackedMatrix {
   uint32_t inputs() const { return inputs_; }
   uint32_t panels() const { return (outputs_ + kPanelOutputs - 1) / kPanelOutputs; }
   uint64_t panel_bytes() const { return panel_bytes_; }
-  const std::byte* panel(uint32_t index) const { return buffer_.data() + index * panel_bytes_; }
+  const std::byte* panel(uint32_t index) const { return data_ + index * panel_bytes_; }
   // Resident memory, padding included.
-  uint64_t size_bytes() const { return buffer_.size(); }
+  uint64_t size_bytes() const { return panel_bytes_ * panels(); }
 
  private:
   DType dtype_ = DType::kF32;
   uint32_t outputs_ = 0;
   uint32_t inputs_ = 0;
   uint64_t panel_bytes_ = 0;
-  AlignedBuffer buffer_;
+  const std::byte* data_ = nullptr;  // in the arena, or in own_memory_
+  AlignedBuffer own_memory_;
 };
 
 }  // namespace plumb::tensor

@@ -42,14 +42,15 @@ TEST(PackedMatrix, SizesFollowTheLayout) {
   EXPECT_EQ(f16->size_bytes(), 3u * 32);
 }
 
-TEST(PackedMatrix, IsTheSameForAnyPool) {
+TEST(PackedMatrix, IsTheSameForAnyPoolAndMemory) {
   base::Rng rng(2);
+  WeightArena arena;
   ThreadPool one({.threads = 1});
   ThreadPool four({.threads = 4});
   for (const DType dtype : test::kAllTypes) {
     const auto bytes = test::RandomMatrix(dtype, 100, 256, rng);
     const auto a = PackedMatrix::Pack(dtype, 100, 256, bytes, one);
-    const auto b = PackedMatrix::Pack(dtype, 100, 256, bytes, four);
+    const auto b = PackedMatrix::Pack(dtype, 100, 256, bytes, four, &arena);
     ASSERT_EQ(a->size_bytes(), b->size_bytes());
     EXPECT_EQ(std::memcmp(a->panel(0), b->panel(0), a->size_bytes()), 0) << Name(dtype);
   }

@@ -68,6 +68,10 @@ inline Ints FourInputs(const int8_t* four_inputs) {
   return _mm256_set1_epi32(four);
 }
 
+// Stops the compiler from regrouping sums of integers: that keeps every product alive at once, and
+// 16 registers are too few.
+inline void KeepOrder(Ints& v) { asm("" : "+x"(v)); }
+
 template <DType kType>
 struct Weights {
   Ints bytes;
@@ -92,8 +96,10 @@ struct Dot {
   void Add(const Weights<kType>& weights, const int8_t* four_inputs, uint32_t quads) {
     const Ints products = _mm256_maddubs_epi16(weights.bytes, FourInputs(four_inputs));
     pairs = quads % kQuads == 0 ? products : _mm256_add_epi16(pairs, products);
+    KeepOrder(pairs);
     if (quads % kQuads != kQuads - 1) return;
     sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    KeepOrder(sum);
   }
   Ints Total() const { return sum; }
 };
@@ -116,6 +122,7 @@ struct Dot<DType::kQ8_0> {
     const Ints inputs = _mm256_sign_epi8(FourInputs(four_inputs), weights.sign);
     const Ints pairs = _mm256_maddubs_epi16(weights.magnitude, inputs);
     sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    KeepOrder(sum);
   }
   Ints Total() const { return sum; }
 };

@@ -1,4 +1,5 @@
 // tensor/testdata/quant_golden.h: made by tests/golden/quants/make.py; do not edit.
+// clang-format off
 // Blocks of random bytes and what the Python package `gguf` dequantises them to.
 #pragma once
 

@@ -23,6 +23,7 @@ def lines(items, per_line):
 def main():
     rng = np.random.default_rng(20240501)
     print("// tensor/testdata/quant_golden.h: made by tests/golden/quants/make.py; do not edit.")
+    print("// clang-format off")
     print("// Blocks of random bytes and what the Python package `gguf` dequantises them to.")
     print("#pragma once\n\n#include <cstdint>\n#include <span>\n\n#include \"tensor/dtype.h\"\n")
     print("namespace plumb::tensor::golden {\n")
