@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <charconv>
 #include <iostream>
 
@@ -15,6 +16,7 @@ namespace plumb::golden {
 
 std::string data_folder;
 std::string source_folder;
+std::string smollm2_file;
 
 namespace {
 
@@ -48,6 +50,16 @@ base::Result<std::vector<uint32_t>> ParseIds(std::string_view line) {
 
 }  // namespace
 
+std::string VocabularyFile(const std::string& name) {
+  return data_folder + "/ggml-vocab-" + name + ".gguf";
+}
+
+std::string TestName(const testing::TestParamInfo<const char*>& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
 base::Result<std::unique_ptr<text::Tokenizer>> LoadTokenizer(const std::string& path) {
   // Files without tensors end before the padding that the reader asks for: it is added here.
   ASSIGN_OR_RETURN(std::string content, base::ReadFile(path, kModelBytesMax));
@@ -58,7 +70,7 @@ base::Result<std::unique_ptr<text::Tokenizer>> LoadTokenizer(const std::string& 
 }
 
 base::Result<std::vector<Vector>> LoadVectors(const std::string& name) {
-  const std::string stem = data_folder + "/ggml-vocab-" + name + ".gguf";
+  const std::string stem = VocabularyFile(name);
   ASSIGN_OR_RETURN(const std::string inputs, base::ReadFile(stem + ".inp", kFileBytesMax));
   ASSIGN_OR_RETURN(const std::string outputs, base::ReadFile(stem + ".out", kFileBytesMax));
   std::vector<std::string> texts = Split(inputs, "\n__ggml_vocab_test__\n");
@@ -86,11 +98,12 @@ std::vector<uint32_t> Ids(const std::vector<text::TokenId>& tokens) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  if (argc != 3) {
-    std::cerr << "usage: tokenizer_golden DATA_FOLDER SOURCE_FOLDER (see run.sh)\n";
+  if (argc != 4) {
+    std::cerr << "usage: tokenizer_golden DATA_FOLDER SOURCE_FOLDER SMOLLM2_FILE (see run.sh)\n";
     return 2;
   }
   plumb::golden::data_folder = argv[1];
   plumb::golden::source_folder = argv[2];
+  plumb::golden::smollm2_file = argv[3];
   return RUN_ALL_TESTS();
 }

@@ -3,6 +3,8 @@
 // on the command line) and the small goldens committed beside this file.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,10 +15,19 @@
 
 namespace plumb::golden {
 
-// Where the fetched files are; set once by main.
+// Set once by main: the fetched files, this folder in the source tree, SmolLM2's GGUF file.
 extern std::string data_folder;
-// This folder in the source tree; set once by main.
 extern std::string source_folder;
+extern std::string smollm2_file;
+
+// Every vocabulary that comes with vectors.
+constexpr const char* kVocabularies[] = {"bert-bge",  "command-r", "deepseek-coder", "deepseek-llm",
+                                         "falcon",    "gemma-4",   "gpt-2",          "llama-bpe",
+                                         "llama-spm", "mpt",       "phi-3",          "qwen2",
+                                         "qwen35",    "refact",    "starcoder"};
+std::string VocabularyFile(const std::string& name);
+// A parameter as a test's name.
+std::string TestName(const testing::TestParamInfo<const char*>& info);
 
 struct Vector {
   std::string text;

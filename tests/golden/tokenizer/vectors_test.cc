@@ -12,7 +12,7 @@ class Vectors : public testing::TestWithParam<const char*> {};
 
 TEST_P(Vectors, IdsAreExact) {
   const std::string name = GetParam();
-  auto tokenizer = LoadTokenizer(data_folder + "/ggml-vocab-" + name + ".gguf");
+  auto tokenizer = LoadTokenizer(VocabularyFile(name));
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().ToString();
   auto vectors = LoadVectors(name);
   ASSERT_TRUE(vectors.ok()) << vectors.status().ToString();
@@ -24,15 +24,7 @@ TEST_P(Vectors, IdsAreExact) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(LlamaCpp, Vectors,
-                         testing::Values("bert-bge", "command-r", "deepseek-coder", "deepseek-llm",
-                                         "falcon", "gemma-4", "gpt-2", "llama-bpe", "llama-spm",
-                                         "mpt", "phi-3", "qwen2", "qwen35", "refact", "starcoder"),
-                         [](const auto& instance) {
-                           std::string name = instance.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(LlamaCpp, Vectors, testing::ValuesIn(kVocabularies), TestName);
 
 }  // namespace
 }  // namespace plumb::golden
