@@ -192,5 +192,27 @@ TEST_F(Exactness, AStopStringAcrossTokensCutsTheTextAndLeaksNothing) {
   }
 }
 
+// What lets another engine take over in the middle (DESIGN, "Recompute"): noise goes by position.
+TEST_F(Exactness, AnAnswerGoesOnFromItsOwnBeginning) {
+  HashModel model(kVocabularySize, kContextMax);
+  const Oracle oracle(model, *tokenizer_);
+  Request request{.id = RequestId{1}, .prompt = {TokenId{70}, TokenId{71}}};
+  request.sampling = {.temperature = 0.8f, .ignore_end = true, .seed = 9, .tokens_max = 40};
+  const Answer whole = oracle.Run(request, 0);
+  for (size_t cut = 1; cut < 40; cut += 6) {
+    Request rest = request;
+    rest.prompt.insert(rest.prompt.end(), whole.tokens.begin(),
+                       whole.tokens.begin() + static_cast<ptrdiff_t>(cut));
+    rest.sampling.tokens_max -= static_cast<uint32_t>(cut);
+    const auto engine = MakeEngine(model, {});
+    Collector sink(rest);
+    ASSERT_TRUE(engine->Submit(rest, sink).ok());
+    while (engine->Step()) {
+    }
+    EXPECT_TRUE(std::equal(whole.tokens.begin() + static_cast<ptrdiff_t>(cut), whole.tokens.end(),
+                           sink.answer().tokens.begin(), sink.answer().tokens.end()));
+  }
+}
+
 }  // namespace
 }  // namespace plumb::engine
