@@ -1,3 +1,6 @@
+// api/chat_completions_test.cc
+// A chat request from body to answer over the scripted generator: shapes, chunking, failures,
+// clients that leave, limits. No sockets: the exchange is a fake.
 #include "api/chat_completions.h"
 
 #include <gtest/gtest.h>

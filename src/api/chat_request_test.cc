@@ -1,3 +1,5 @@
+// api/chat_request_test.cc
+// Every field of a chat request: what is taken, to which bound, and by which name it is refused.
 #include "api/chat_request.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// api/json_test.cc
+// What is JSON and what is not, where a refusal points, and that limits hold.
 #include "api/json.h"
 
 #include <gtest/gtest.h>

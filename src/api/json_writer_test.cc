@@ -1,3 +1,5 @@
+// api/json_writer_test.cc
+// Whatever is written reads back with another reader of JSON, whatever the bytes were.
 #include "api/json_writer.h"
 
 #include <gtest/gtest.h>

@@ -2,13 +2,6 @@
 // The HTTP face of plumb: one routing table by exact path and method, authorisation on the routed
 // handler, and the endpoints behind it. Wired by cli: generator, then service, then server; stopped
 // in the opposite order. Read next: api/chat_completions.h, api/models.h, api/health.h.
-//
-//   route                          key needed   answers
-//   POST /v1/chat/completions      yes          api/chat_completions.h
-//   GET  /v1/models, /v1/models/M  yes          api/models.h
-//   GET  /metrics                  yes          Prometheus text; open like all else without keys
-//   GET  /health                   no           200 while the process lives
-//   GET  /ready                    no           200 only when a request can be served, else 503
 #pragma once
 
 #include <atomic>
@@ -52,6 +45,13 @@ struct ServiceParts {
   std::function<void()> refresh_metrics;
 };
 
+//   route                          key needed   answers
+//   POST /v1/chat/completions      yes          api/chat_completions.h
+//   GET  /v1/models, /v1/models/M  yes          api/models.h
+//   GET  /metrics                  yes          Prometheus text; open like all else without keys
+//   GET  /health                   no           200 while the process lives
+//   GET  /ready                    no           200 only when a request can be served, else 503
+//
 // A resource type. Thread: any, for every method.
 class Service final : public net::HttpHandler {
  public:

@@ -1,3 +1,5 @@
+// api/service_test.cc
+// Routes, methods, keys, request ids, draining and what is counted, over the scripted generator.
 #include "api/service.h"
 
 #include <gtest/gtest.h>

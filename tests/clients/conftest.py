@@ -1,4 +1,6 @@
-"""One server for all tests that leave it as it was; tests of its life start their own."""
+"""One server for all tests that leave it as it was.
+
+Tests of its life start their own (server.py)."""
 
 import openai
 import pytest

@@ -11,11 +11,12 @@ if [[ ${1:-} == --help || ${1:-} == -h ]]; then
 fi
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-export PLUMB_BINARY=${PLUMB_BINARY:-$here/../../build/release/plumb}
+PLUMB_BINARY=$(realpath -m "${PLUMB_BINARY:-$here/../../build/release/plumb}")
+export PLUMB_BINARY
 venv=${PLUMB_CACHE:-$HOME/.cache/plumb}/venv-clients
 
 if [[ ! -x $PLUMB_BINARY ]]; then
-  echo "no plumb at $PLUMB_BINARY: build it first (cmake --build --preset release --target plumb)" >&2
+  echo "no plumb at $PLUMB_BINARY: build it first (./scripts/serve.sh does)" >&2
   exit 1
 fi
 if ! cmp -s "$here/requirements.txt" "$venv/installed.txt"; then
@@ -26,4 +27,5 @@ if ! cmp -s "$here/requirements.txt" "$venv/installed.txt"; then
 fi
 # PYTHONDONTWRITEBYTECODE and no cache: the source tree stays as it is.
 export PYTHONDONTWRITEBYTECODE=1
-exec "$venv/bin/pytest" -p no:cacheprovider -q --maxfail=5 "$@" "$here"
+cd "$here"
+exec "$venv/bin/pytest" -p no:cacheprovider -q --maxfail=5 "$@"

@@ -1,4 +1,6 @@
-"""A plumb server as a child process: start, wait until ready, look at its metrics, stop, kill."""
+"""A plumb server as a child process.
+
+Start, wait until ready, look at its metrics, stop, kill."""
 
 import http.client
 import json
@@ -8,6 +10,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 BINARY = os.environ["PLUMB_BINARY"]
@@ -30,7 +33,7 @@ def wait_until(condition, seconds: float, what: str, pause: float = 0.01):
         if value:
             return value
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(pause)
+        threading.Event().wait(pause)
 
 
 class Server:
@@ -66,7 +69,8 @@ class Server:
     def output(self) -> str:
         return pathlib.Path(self.log.name).read_text()
 
-    def request(self, method: str, path: str, body: bytes | None = None, headers: dict | None = None):
+    def request(self, method: str, path: str, body: bytes | None = None,
+                headers: dict | None = None):
         """One plain request: (status, headers, body)."""
         connection = http.client.HTTPConnection(HOST, self.port, timeout=120)
         try:

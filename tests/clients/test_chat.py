@@ -1,4 +1,6 @@
-"""The SDK's view of answers: whole, streamed, log-probabilities, several samples, models."""
+"""The SDK's view of answers.
+
+Whole, streamed, log-probabilities, several samples, stop strings, models."""
 
 import math
 
@@ -14,13 +16,13 @@ def ask(client, **options):
     return client.chat.completions.create(model=MODEL, messages=QUESTION, **options)
 
 
-def test_models(client):
+def test_models_are_listed_and_found(client):
     models = client.models.list().data
     assert MODEL in [model.id for model in models]
     assert client.models.retrieve(MODEL).object == "model"
 
 
-def test_whole_answer(client):
+def test_whole_answer_has_text_reason_and_usage(client):
     answer = ask(client)
     assert answer.object == "chat.completion"
     assert answer.choices[0].message.role == "assistant"
@@ -46,7 +48,7 @@ def test_stream_is_the_whole_answer(client):
     assert len({chunk.id for chunk in chunks}) == 1
 
 
-def test_logprobs(client):
+def test_logprobs_rank_sum_up_and_stream_alike(client):
     answer = ask(client, logprobs=True, top_logprobs=3)
     entries = answer.choices[0].logprobs.content
     assert len(entries) == answer.usage.completion_tokens
@@ -101,13 +103,20 @@ def test_stop_and_max_tokens(client):
 
 def test_logit_bias_decides(client):
     first = ask(client, logprobs=True, top_logprobs=1, max_tokens=1)
-    banned = first.choices[0].logprobs.content[0].token
-    biased = ask(client, max_tokens=1, extra_body={"logit_bias": {str(i): -100 for i in range(1000)}})
-    assert biased.choices[0].message.content is not None
-    assert banned
+    greedy = first.choices[0].logprobs.content[0].token
+    # With every one of the first thousand tokens banned and one outside raised, that one wins.
+    raised = {str(i): -100 for i in range(1000)} | {"5000": 100}
+    biased = ask(client, max_tokens=1, logprobs=True, logit_bias=raised)
+    chosen = biased.choices[0].logprobs.content[0].token
+    assert chosen != greedy
+    again = ask(client, max_tokens=2, logprobs=True, logit_bias=raised)
+    assert [entry.token for entry in again.choices[0].logprobs.content] == [chosen, chosen]
 
 
-@pytest.mark.parametrize("text", ["안녕하세요 😀", "def f(x):\n\treturn x\n", "\x00\x07 \u202e", "é" * 50])
+TEXTS = ["안녕하세요 😀", "def f(x):\n\treturn x\n", "\x00\x07 \u202e", "é" * 50]
+
+
+@pytest.mark.parametrize("text", TEXTS)
 def test_any_characters_are_taken(client, text):
     messages = [{"role": "user", "content": [{"type": "text", "text": text}]}]
     answer = client.chat.completions.create(model=MODEL, messages=messages, max_tokens=4)

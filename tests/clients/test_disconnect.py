@@ -1,4 +1,6 @@
-"""Clients that leave, dawdle or flood: pages come back, nobody else waits."""
+"""Clients that leave, dawdle or flood.
+
+Pages come back, and nobody else waits."""
 
 import json
 import socket
@@ -51,10 +53,10 @@ def reset(connection: socket.socket) -> None:
 
 def test_leaving_in_mid_stream_frees_pages(server):
     for leave in (close, reset):
-        seconds = pages_freed_after_leaving(server, leave)
+        # The best of three: a busy test machine only ever adds.
+        seconds = min(pages_freed_after_leaving(server, leave) for _ in range(3))
         print(f"{leave.__name__}: pages free after {seconds * 1000:.0f} ms")
-        # The promise is 100 ms; the poll and a busy test machine take their share.
-        assert seconds < 1.0
+        assert seconds < 0.1
 
 
 def test_leaving_a_whole_answer_frees_pages(server):
@@ -104,8 +106,8 @@ def test_burst_of_leavers_leaves_nothing(server):
     def leave_soon(index: int) -> None:
         connection = server.connect()
         connection.sendall(post(LONG | {"stream": index % 2 == 0}))
-        if index % 3 == 0:
-            connection.recv(1)
+        if index % 4 == 0:
+            connection.recv(1)  # streams only: a whole answer takes its time
         connection.close()
 
     threads = [threading.Thread(target=leave_soon, args=(i,)) for i in range(60)]

@@ -1,6 +1,9 @@
-"""Errors as the SDK's typed exceptions, and hostile bodies past the SDK; the server lives on."""
+"""Errors as the SDK's typed exceptions, and hostile bodies past the SDK.
+
+The server lives on, and its words give nothing away."""
 
 import json
+import os
 
 import openai
 import pytest
@@ -15,7 +18,7 @@ PLAIN = {"model": MODEL, "messages": HELLO, "max_tokens": 4}
 def check_shape(body: dict) -> dict:
     error = body["error"]
     assert set(error) == {"message", "type", "param", "code"}
-    for leak in ("0x", "/src/", "/home/", "/root/", ".cc", "terminate", "std::"):
+    for leak in ("0x", "/src/", os.path.expanduser("~"), os.getcwd(), ".cc", "terminate", "std::"):
         assert leak not in error["message"], error
     return error
 
@@ -75,17 +78,17 @@ def test_wrong_and_missing_keys():
         assert server.status("/ready") == 200
 
 
+HOSTILE = ["-5", "2147483648", "9223372036854775808", "1e18", "1e400", "NaN", "Infinity",
+           "-Infinity", '"1"', "[]", "{}", "true"]
+
+
 @pytest.mark.parametrize("field", ["temperature", "top_p", "max_tokens", "n", "seed", "top_k"])
-@pytest.mark.parametrize("value", ["-5", "2147483648", "9223372036854775808", "1e18", "1e400", "NaN",
-                                   "Infinity", "-Infinity", '"1"', "[]", "{}", "true"])
+@pytest.mark.parametrize("value", HOSTILE)
 def test_hostile_numbers(server, field, value):
     if field == "seed" and value in ("-5", "2147483648"):
         pytest.skip("a valid seed")
-    body = json.dumps(PLAIN | {"max_tokens": 4})[:-1]
-    if field == "max_tokens":
-        body = json.dumps({"model": MODEL, "messages": HELLO})[:-1]
+    body = json.dumps({key: PLAIN[key] for key in PLAIN if key != field})[:-1]
     status, _, answer = server.chat(f'{body}, "{field}": {value}}}'.encode())
-    # Above the context but a valid count: refused as too long, under another name.
     assert status == 400, answer
     assert check_shape(answer)["param"] == field
 
@@ -128,7 +131,8 @@ def test_paths_and_methods(server):
     assert (status, headers["Allow"]) == (405, "POST")
     assert server.status("/v1/completions") == 404
     assert "Server" not in headers
-    assert server.request("POST", "/v1/chat/completions", b"{}", {"Content-Type": "text/plain"})[0] == 415
+    text = {"Content-Type": "text/plain"}
+    assert server.request("POST", "/v1/chat/completions", b"{}", text)[0] == 415
 
 
 def test_sdk_key_is_ignored_without_keys(server):

@@ -1,4 +1,6 @@
-"""The life of the process: a port in use, SIGTERM with running streams, kill -9 and start again."""
+"""The life of the process.
+
+A port in use, SIGTERM with running streams, kill -9 and start again."""
 
 import json
 import signal

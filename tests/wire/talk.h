@@ -1,22 +1,6 @@
 // tests/wire/talk.h
 // A .talk file: one behaviour of the API as a transcript that people read first and the runner
-// checks. Lines, each beginning with a word; a line that begins with two spaces continues the one
-// before:
-//
-//   # comment
-//   key K                      the server asks for this key (before the first request)
-//   say "text"                 what the model answers, a JSON string; one token per byte
-//   say INDEX "text"           for that sample alone
-//   chunk N                    tokens per event of the generator (1 by default; 0 = all at once)
-//   fail CODE "message"        the generator fails after the text (kDeadline, kInternal)
-//   drain                      the server begins to drain
-//   request METHOD /path
-//   header Name: value         of the request; after `expect`, of the answer
-//   body ...                   verbatim
-//   expect STATUS
-//   json {...}                 the body; members that are not written may be there as well,
-//                              "<any>" matches any value, "<absent>" no member of that name
-//   event {...} or [DONE]      the next server-sent event, matched like json; none may be left over
+// checks. The format is with ReadTalk. Read next: wire_runner.cc.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -34,7 +18,24 @@ struct TalkLine {
   std::string rest;
 };
 
-// The lines that say something. Never fails: words are judged by the runner.
+// Lines, each beginning with a word; a line that begins with two spaces continues the one before:
+//
+//   # comment
+//   key K                      the server asks for this key (before the first request)
+//   say "text"                 what the model answers, a JSON string; one token per byte
+//   say INDEX "text"           for that sample alone
+//   chunk N                    tokens per event of the generator (1 by default; 0 = all at once)
+//   fail CODE "message"        the generator fails after the text (kDeadline, kInternal)
+//   drain                      the server begins to drain
+//   request METHOD /path
+//   header Name: value         of the request; after `expect`, of the answer
+//   body ...                   verbatim
+//   expect STATUS
+//   json {...}                 the body; members that are not written may be there as well,
+//                              "<any>" matches any value, "<absent>" no member of that name
+//   event {...} or [DONE]      the next server-sent event, matched like json; none may be left over
+//
+// Gives the lines that say something. Never fails: words are judged by the runner.
 std::vector<TalkLine> ReadTalk(std::string_view text);
 
 // Nothing when `got` is as `expected` asks; else where and how it is not.

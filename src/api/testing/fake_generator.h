@@ -83,7 +83,7 @@ class FakeGenerator final : public engine::Generator {
     return !keys.empty();
   }
 
-  // From now on Submit gives this; ok = takes requests.
+  // From now on Submit gives this.
   void Refuse(base::Status status) {
     std::lock_guard lock(mutex_);
     refusal_ = std::move(status);
@@ -223,8 +223,7 @@ class FakeGenerator final : public engine::Generator {
   static void Finish(const Live& live, Sample& sample, engine::FinishReason reason,
                      engine::TokenEvent& event) {
     auto output = sample.matcher.Push(sample.detokenizer.Finish());
-    event.text += output.text;
-    event.text += sample.matcher.Finish();
+    event.text += output.text + sample.matcher.Finish();
     event.finish = engine::Finish{
         .reason = reason,
         .status = {},
