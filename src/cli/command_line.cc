@@ -1,4 +1,5 @@
-// cli/command_line.cc: CLI11's exceptions stop here, behind cli/command_line.h.
+// cli/command_line.cc
+// CLI11's exceptions stop here, behind cli/command_line.h.
 #include "cli/command_line.h"
 
 #include <CLI/Config.hpp>

@@ -1,4 +1,5 @@
-// cli/config_file.cc: the only place that sees toml++, built without exceptions.
+// cli/config_file.cc
+// The only place that sees toml++, built without exceptions.
 #include "cli/config_file.h"
 
 #define TOML_EXCEPTIONS 0

@@ -1,4 +1,5 @@
-// cli/conversation.cc: the request body, behind cli/conversation.h.
+// cli/conversation.cc
+// The request body, behind cli/conversation.h.
 #include "cli/conversation.h"
 
 #include "api/json_writer.h"

@@ -1,4 +1,5 @@
-// cli/file_lock.cc: flock behind cli/file_lock.h.
+// cli/file_lock.cc
+// Flock behind cli/file_lock.h.
 #include "cli/file_lock.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-// cli/format.cc: numbers for people, behind cli/format.h.
+// cli/format.cc
+// Numbers for people, behind cli/format.h.
 #include "cli/format.h"
 
 #include <fmt/format.h>

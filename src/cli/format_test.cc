@@ -1,4 +1,5 @@
-// cli/format_test.cc: numbers for people, at the edges of their units.
+// cli/format_test.cc
+// Numbers for people, at the edges of their units.
 #include "cli/format.h"
 
 #include <gtest/gtest.h>

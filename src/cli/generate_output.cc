@@ -1,4 +1,5 @@
-// cli/generate_output.cc: reading back, cutting and sorting, behind cli/generate_output.h.
+// cli/generate_output.cc
+// Reading back, cutting and sorting, behind cli/generate_output.h.
 #include "cli/generate_output.h"
 
 #include <fmt/format.h>

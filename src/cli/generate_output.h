@@ -1,11 +1,8 @@
 // cli/generate_output.h
-// The output file of `plumb generate`: whole lines are appended as answers are complete, so that a
-// process killed at any moment leaves at most one torn line, the last. Opening it again cuts that
-// line and tells which answers are there. When all are there, the file is put in the order of the
-// input in one step.
-// Every line carries `key`, a digest of its input line and of what else decides the answer (model,
-// settings): answers to another question are noticed, never mixed in. Lines may be added to the
-// input's end between runs.
+// The output file of `plumb generate`. Whole lines are appended as answers are complete, so that a
+// kill leaves at most one torn line, the last, which the next run cuts. Every line has a `key`, a
+// digest of its input line and of all else that decides the answer: answers to another question are
+// noticed, never mixed in. When all are there, the file is put in the input's order in one step.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// cli/line_input.cc: poll over the input and the signals, behind cli/line_input.h.
+// cli/line_input.cc
+// Poll over the input and the signals, behind cli/line_input.h.
 #include "cli/line_input.h"
 
 #include <poll.h>

@@ -1,4 +1,5 @@
-// cli/line_reader.cc: a buffer over read(2), behind cli/line_reader.h.
+// cli/line_reader.cc
+// A buffer over read(2), behind cli/line_reader.h.
 #include "cli/line_reader.h"
 
 #include <fcntl.h>

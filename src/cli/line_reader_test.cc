@@ -1,4 +1,5 @@
-// cli/line_reader_test.cc: lines of files and of inputs that are read in pieces.
+// cli/line_reader_test.cc
+// Lines of files and of inputs that are read in pieces.
 #include "cli/line_reader.h"
 
 #include <gtest/gtest.h>

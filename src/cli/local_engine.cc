@@ -1,14 +1,17 @@
-// cli/local_engine.cc: from a model's name to a running engine, behind cli/local_engine.h.
+// cli/local_engine.cc
+// From a model's name to a running engine, behind cli/local_engine.h.
 #include "cli/local_engine.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
+#include <charconv>
 #include <limits>
+#include <optional>
 
 #include "base/thread.h"
 #include "cli/format.h"
+#include "cli/line_reader.h"
 #include "cli/model_command.h"
 #include "cli/sha256.h"
 #include "cli/version_command.h"
@@ -39,12 +42,21 @@ base::Status Named(const ModelReference& reference, const base::Status& status) 
   return base::Status(status.code(), std::move(message));
 }
 
-// A number of bytes written in a file of the system, or nothing ("max", no such file).
-std::optional<uint64_t> NumberIn(const char* path) {
-  std::ifstream file(path);
-  uint64_t value = 0;
-  if (file >> value) return value;
-  return std::nullopt;
+// The number after `key` in a file of the system ("MemAvailable:   123 kB"), or its first; nothing
+// when there is no such file, line or number ("max").
+std::optional<uint64_t> NumberIn(const char* path, std::string_view key) {
+  const auto reader = LineReader::Open(path, 1000);
+  if (!reader.ok()) return std::nullopt;
+  while (true) {
+    const auto line = (*reader)->Next();
+    if (!line.ok() || !line->has_value()) return std::nullopt;
+    std::string_view text = (*line)->text;
+    if (!text.starts_with(key)) continue;
+    text.remove_prefix(std::min(text.find_first_not_of(' ', key.size()), text.size()));
+    uint64_t value = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+    return parsed.ec == std::errc() ? std::optional(value) : std::nullopt;
+  }
 }
 
 // By the catalogue, else by every byte of the file.
@@ -81,9 +93,8 @@ void AddEngineOptions(OptionTable& table, EngineSettings& settings) {
 
 uint64_t KvMemory(const KvNeed& need, uint64_t available_bytes) {
   constexpr uint64_t kPage = model::kPageTokens;
-  const uint64_t typical =
-      need.sequences * (std::min<uint64_t>(kTypicalTokens, need.context_max) + kPage - 1) / kPage;
   const uint64_t whole = (need.context_max + kPage - 1) / kPage;
+  const uint64_t typical = need.sequences * std::min(whole, kTypicalTokens / kPage);
   const uint64_t pages = std::max({typical, whole, uint64_t{1}});
   const uint64_t affordable = std::max<uint64_t>(available_bytes / 2 / need.page_bytes, 1);
   return std::min(pages, affordable) * need.page_bytes;
@@ -91,15 +102,11 @@ uint64_t KvMemory(const KvNeed& need, uint64_t available_bytes) {
 
 uint64_t AvailableMemory() {
   uint64_t available = std::numeric_limits<uint64_t>::max();
-  std::ifstream meminfo("/proc/meminfo");
-  std::string key;
-  uint64_t kilobytes = 0;
-  std::string rest;
-  while (meminfo >> key >> kilobytes && std::getline(meminfo, rest)) {
-    if (key == "MemAvailable:") available = kilobytes * 1024;
+  if (const auto kilobytes = NumberIn("/proc/meminfo", "MemAvailable:")) {
+    available = *kilobytes * 1024;
   }
-  const std::optional<uint64_t> limit = NumberIn("/sys/fs/cgroup/memory.max");
-  const std::optional<uint64_t> used = NumberIn("/sys/fs/cgroup/memory.current");
+  const std::optional<uint64_t> limit = NumberIn("/sys/fs/cgroup/memory.max", "");
+  const std::optional<uint64_t> used = NumberIn("/sys/fs/cgroup/memory.current", "");
   if (limit && used) available = std::min(available, *limit - std::min(*limit, *used));
   return available;
 }

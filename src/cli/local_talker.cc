@@ -1,4 +1,5 @@
-// cli/local_talker.cc: from a request body to events of the engine, behind cli/local_talker.h.
+// cli/local_talker.cc
+// From a request body to events of the engine, behind cli/local_talker.h.
 #include "cli/local_talker.h"
 
 #include <fmt/format.h>

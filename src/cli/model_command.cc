@@ -1,4 +1,5 @@
-// cli/model_command.cc: the four subcommands over model store, pull and inspection.
+// cli/model_command.cc
+// The four subcommands over model store, pull and inspection.
 #include "cli/model_command.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// cli/model_pull.cc: lock, download, join, check, rename, behind cli/model_pull.h.
+// cli/model_pull.cc
+// Lock, download, join, check, rename, behind cli/model_pull.h.
 #include "cli/model_pull.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// cli/model_store.cc: paths and presence, behind cli/model_store.h.
+// cli/model_store.cc
+// Paths and presence, behind cli/model_store.h.
 #include "cli/model_store.h"
 
 #include <filesystem>

@@ -1,4 +1,5 @@
-// cli/option_table.cc: precedence and the wording of errors, behind cli/option_table.h.
+// cli/option_table.cc
+// Precedence and the wording of errors, behind cli/option_table.h.
 #include "cli/option_table.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// cli/process.cc: posix_spawn and poll, behind cli/process.h.
+// cli/process.cc
+// Posix_spawn and poll, behind cli/process.h.
 #include "cli/process.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-// cli/process_test.cc: programs of every Unix machine, run without a shell.
+// cli/process_test.cc
+// Programs of every Unix machine, run without a shell.
 #include "cli/process.h"
 
 #include <gtest/gtest.h>

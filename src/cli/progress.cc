@@ -1,4 +1,5 @@
-// cli/progress.cc: layout and pace of progress lines, behind cli/progress.h.
+// cli/progress.cc
+// Layout and pace of progress lines, behind cli/progress.h.
 #include "cli/progress.h"
 
 #include <fmt/format.h>

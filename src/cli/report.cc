@@ -1,4 +1,5 @@
-// cli/report.cc: the last line that a user sees, behind cli/report.h.
+// cli/report.cc
+// The last line that a user sees, behind cli/report.h.
 #include "cli/report.h"
 
 #include <cstdio>

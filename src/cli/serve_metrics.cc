@@ -1,4 +1,5 @@
-// cli/serve_metrics.cc: one line for each number, behind cli/serve_metrics.h.
+// cli/serve_metrics.cc
+// One line for each number, behind cli/serve_metrics.h.
 #include "cli/serve_metrics.h"
 
 namespace plumb::cli {

@@ -1,4 +1,5 @@
-// cli/serve_test.cc: who may be served where, with which keys, and how much memory is set aside.
+// cli/serve_test.cc
+// Who may be served where, with which keys, and how much memory is set aside.
 #include "cli/serve.h"
 
 #include <gtest/gtest.h>

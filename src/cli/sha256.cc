@@ -1,9 +1,10 @@
-// cli/sha256.cc: the EVP interface of OpenSSL 3 behind cli/sha256.h.
+// cli/sha256.cc
+// The EVP interface of OpenSSL 3 behind cli/sha256.h.
 #include "cli/sha256.h"
 
 #include <array>
-#include <fstream>
-#include <vector>
+
+#include "base/disk.h"
 
 namespace plumb::cli {
 
@@ -30,19 +31,17 @@ std::string Sha256::Finish() {
 
 base::Result<std::string> Sha256OfFile(const std::string& path,
                                        const std::function<void(uint64_t)>& on_progress) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return base::NotFound("cannot open '" + path + "'");
-  std::vector<char> buffer(1u << 20);
+  constexpr size_t kPieceBytes = 4u << 20;
+  ASSIGN_OR_RETURN(const auto file, base::MappedFile::Open(path));
+  const std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()),
+                               file->bytes().size());
   Sha256 hash;
-  uint64_t done = 0;
-  while (file) {
-    file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
-    const auto got = static_cast<size_t>(file.gcount());
-    hash.Update({buffer.data(), got});
-    done += got;
+  for (size_t done = 0; done < bytes.size();) {
+    const std::string_view piece = bytes.substr(done, kPieceBytes);
+    hash.Update(piece);
+    done += piece.size();
     if (on_progress) on_progress(done);
   }
-  if (file.bad()) return base::Internal("cannot read '" + path + "'");
   return hash.Finish();
 }
 

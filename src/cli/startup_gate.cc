@@ -1,4 +1,5 @@
-// cli/startup_gate.cc: three answers and a hand-over, behind cli/startup_gate.h.
+// cli/startup_gate.cc
+// Three answers and a hand-over, behind cli/startup_gate.h.
 #include "cli/startup_gate.h"
 
 #include "api/errors.h"

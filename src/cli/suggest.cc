@@ -1,4 +1,5 @@
-// cli/suggest.cc: edit distance by the usual table of prefixes, behind cli/suggest.h.
+// cli/suggest.cc
+// Edit distance by the usual table of prefixes, behind cli/suggest.h.
 #include "cli/suggest.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// cli/suggest_test.cc: distances known by hand, and when a suggestion is made.
+// cli/suggest_test.cc
+// Distances known by hand, and when a suggestion is made.
 #include "cli/suggest.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// cli/terminal_text.cc: byte by byte, behind cli/terminal_text.h.
+// cli/terminal_text.cc
+// Byte by byte, behind cli/terminal_text.h.
 #include "cli/terminal_text.h"
 
 namespace plumb::cli {

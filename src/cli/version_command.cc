@@ -1,4 +1,5 @@
-// cli/version_command.cc: compile-time facts and cpuid, behind cli/version_command.h.
+// cli/version_command.cc
+// Compile-time facts and cpuid, behind cli/version_command.h.
 #include "cli/version_command.h"
 
 #include <fmt/format.h>
