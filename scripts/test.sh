@@ -30,9 +30,13 @@ run_ctest() {
     > >(tee "$LOGS/ctest-$preset.log" | condense) || die "tests failed ($preset)"
 }
 
+# What tests read and git does not keep: a model, and what the golden folders ask for.
 fetch_data() {
+  local fetch
   pull "$MODEL"
-  step "fetching tokenizer vectors" fetch-tokenizer "$ROOT/tests/golden/tokenizer/fetch.sh"
+  for fetch in "$ROOT"/tests/golden/*/fetch.sh; do
+    step "fetching what ${fetch#"$ROOT"/} names" "fetch-$(basename "$(dirname "$fetch")")" "$fetch"
+  done
 }
 
 main() {

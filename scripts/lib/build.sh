@@ -3,6 +3,9 @@
 # demo.sh and test.sh share. To be sourced after common.sh.
 # shellcheck shell=bash
 
+# Another checkout of the same source finds in ccache what this one compiled.
+export CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1
+
 PLUMB=$ROOT/build/release/plumb
 KIB_PER_JOB=$((1500 * 1024))  # what a translation unit with Beast in it takes
 
