@@ -1,11 +1,9 @@
-/* plumb_rust.h: the C ABI of the Rust static library (rust/src). Only src/text includes it.
- * Ownership: a plumb_view is borrowed for the call; a plumb_buffer or plumb_ids that a function fills
- * is owned by the caller and freed by the function named beside it; a handle is freed once by its
- * own _free. Handles are immutable: any thread, any number at a time. Nothing unwinds out of here: a
- * panic becomes PLUMB_INTERNAL. Every function that returns a code leaves its outputs empty on error
- * and then puts a message for people (UTF-8) in *error. */
-#ifndef PLUMB_RUST_H_
-#define PLUMB_RUST_H_
+// rust/include/plumb_rust.h: the C ABI of the Rust static library. Only src/text includes it.
+// Ownership: a plumb_view is borrowed for the call; what a function fills is the caller's, freed by
+// the function named beside it; a handle is freed once, by its _free. Handles are immutable: any
+// thread, any number at a time. Nothing unwinds out of here: a panic becomes PLUMB_INTERNAL. A
+// function that returns a code leaves its outputs empty on error and puts a message in *error.
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,38 +14,49 @@ extern "C" {
 
 enum {
   PLUMB_OK = 0,
-  PLUMB_INVALID = 1,     /* the caller's input */
-  PLUMB_UNSUPPORTED = 2, /* a kind of input that is not built here; the message names it */
-  PLUMB_LIMIT = 3,       /* a step, depth or size limit was met */
-  PLUMB_INTERNAL = 4,    /* a bug in here; survivable */
+  PLUMB_INVALID = 1,      // the caller's input
+  PLUMB_UNSUPPORTED = 2,  // a kind of input that is not built here; the message names it
+  PLUMB_LIMIT = 3,        // a step, depth or size limit was met
+  PLUMB_INTERNAL = 4,     // a bug in here; survivable
 };
 
-typedef struct { const uint8_t* data; size_t size; } plumb_view;
-typedef struct { uint8_t* data; size_t size; size_t capacity; } plumb_buffer;
-typedef struct { uint32_t* data; size_t size; size_t capacity; } plumb_ids;
+typedef struct {
+  const uint8_t* data;
+  size_t size;
+} plumb_view;
+typedef struct {
+  uint8_t* data;
+  size_t size;
+  size_t capacity;
+} plumb_buffer;
+typedef struct {
+  uint32_t* data;
+  size_t size;
+  size_t capacity;
+} plumb_ids;
 
 void plumb_buffer_free(plumb_buffer buffer);
 void plumb_ids_free(plumb_ids ids);
 
-/* ---- tokenizers (tokenizer_abi.rs) ---- */
+// tokenizers (tokenizer_abi.rs)
 
 typedef struct plumb_tokenizer plumb_tokenizer;
 
-/* A vocabulary as a GGUF file gives it. `tokens` are UTF-8; an entry that is not is PLUMB_INVALID. */
+// A vocabulary as a GGUF file gives it. Tokens and merges that are not UTF-8 are PLUMB_INVALID.
 typedef struct {
-  plumb_view model;          /* "gpt2", "gemma4", "llama", "bert" */
-  plumb_view pre;            /* name of the pre-tokenizer; may be empty */
-  const plumb_view* tokens;  /* [count], index = id */
-  const float* scores;       /* [count] or NULL; no NaN */
-  const uint8_t* kinds;      /* [count], values of text::TokenKind */
+  plumb_view model;          // "gpt2", "gemma4", "llama", "bert"
+  plumb_view pre;            // name of the pre-tokenizer; may be empty
+  const plumb_view* tokens;  // [count], index = id
+  const float* scores;       // [count] or NULL; no NaN
+  const uint8_t* kinds;      // [count], values of text::TokenKind
   size_t count;
-  const plumb_view* merges;  /* [merge_count], "left right", by rank */
+  const plumb_view* merges;  // [merge_count], "left right", by rank
   size_t merge_count;
-  uint32_t unknown;          /* id, or UINT32_MAX */
-  uint8_t add_space_prefix;  /* "llama" only */
-  const uint32_t* before;    /* ids that stand before a text when specials are asked for */
+  uint32_t unknown;          // id, or UINT32_MAX
+  uint8_t add_space_prefix;  // "llama" only
+  const uint32_t* before;    // ids that stand before a text when specials are asked for
   size_t before_count;
-  const uint32_t* after;     /* and after it */
+  const uint32_t* after;  // and after it
   size_t after_count;
 } plumb_vocabulary;
 
@@ -57,32 +66,30 @@ int32_t plumb_tokenizer_from_json(plumb_view json, plumb_tokenizer** out, plumb_
 void plumb_tokenizer_free(plumb_tokenizer* tokenizer);
 
 uint32_t plumb_tokenizer_size(const plumb_tokenizer* tokenizer);
-/* Borrowed for the tokenizer's life; empty at or above its size. */
+// Borrowed for the tokenizer's life; empty at or above its size.
 plumb_view plumb_tokenizer_name(const plumb_tokenizer* tokenizer, uint32_t id);
 plumb_view plumb_tokenizer_bytes(const plumb_tokenizer* tokenizer, uint32_t id);
 uint8_t plumb_tokenizer_is_control(const plumb_tokenizer* tokenizer, uint32_t id);
 
-/* PLUMB_INVALID: not UTF-8. *out is freed by plumb_ids_free. */
+// PLUMB_INVALID: not UTF-8. *out is freed by plumb_ids_free.
 int32_t plumb_tokenizer_encode(const plumb_tokenizer* tokenizer, plumb_view text,
                                uint8_t parse_control, uint8_t add_special, plumb_ids* out,
                                plumb_buffer* error);
 
-/* ---- chat templates (template_abi.rs) ---- */
+// chat templates (template_abi.rs)
 
 typedef struct plumb_template plumb_template;
 
-/* `variables` is a JSON object with string values: bos_token, eos_token, date ("29 Nov 2026"). */
+// `variables` is a JSON object with string values: bos_token, eos_token, date ("29 Nov 2026").
 int32_t plumb_template_compile(plumb_view source, plumb_view variables, plumb_template** out,
                                plumb_buffer* error);
 void plumb_template_free(plumb_template* compiled);
 
-/* `context` is a JSON object; its members become the template's variables beside those above.
- * PLUMB_INVALID: the template raised an exception or does not take this input. */
+// `context` is a JSON object; its members become the template's variables beside those above.
+// PLUMB_INVALID: the template raised an exception or does not take this input.
 int32_t plumb_template_render(const plumb_template* compiled, plumb_view context,
                               size_t output_bytes_max, plumb_buffer* out, plumb_buffer* error);
 
 #ifdef __cplusplus
 }
 #endif
-
-#endif /* PLUMB_RUST_H_ */

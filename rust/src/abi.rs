@@ -110,10 +110,7 @@ pub unsafe extern "C" fn plumb_ids_free(ids: Owned<u32>) {
 ///
 /// # Safety
 /// `error` points at writable memory.
-pub unsafe fn guard(
-    error: *mut Owned<u8>,
-    body: impl FnOnce() -> Result<(), Failure>,
-) -> i32 {
+pub unsafe fn guard(error: *mut Owned<u8>, body: impl FnOnce() -> Result<(), Failure>) -> i32 {
     // The default hook would print source paths to stderr; the message goes to the caller instead.
     static QUIET: Once = Once::new();
     QUIET.call_once(|| std::panic::set_hook(Box::new(|_| {})));

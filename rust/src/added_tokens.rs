@@ -1,5 +1,5 @@
-//! Finds the entries that a text may spell out whole: user-defined ones always, control and unknown ones
-//! when the caller asks. Leftmost, then longest, match; the text between goes to the model.
+//! Finds the entries that a text may spell out whole: user-defined ones always, control and unknown
+//! ones when the caller asks. Leftmost, then longest, match; the text between goes to the model.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
@@ -57,7 +57,11 @@ impl AddedTokens {
 }
 
 impl Matcher {
-    fn new(tokens: &[&str], kinds: &[Kind], wanted: impl Fn(Kind) -> bool) -> Result<Self, Failure> {
+    fn new(
+        tokens: &[&str],
+        kinds: &[Kind],
+        wanted: impl Fn(Kind) -> bool,
+    ) -> Result<Self, Failure> {
         let ids: Vec<u32> = (0..tokens.len())
             .filter(|index| wanted(kinds[*index]) && !tokens[*index].is_empty())
             .map(|index| index as u32)

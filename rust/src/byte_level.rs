@@ -1,6 +1,7 @@
-//! Byte-level BPE: the alphabet in which GPT-2 style vocabularies write bytes as printable characters
-//! (Radford et al. 2019, encoder.py, bytes_to_unicode), and the model over crate tokenizers' BPE.
-//! Also its variant without that alphabet ("gemma4"): spaces as U+2581, bytes as "<0x0A>".
+//! Byte-level BPE: the alphabet in which GPT-2 style vocabularies write bytes as printable
+//! characters (Radford et al. 2019, encoder.py, bytes_to_unicode), and the model over crate
+//! tokenizers' BPE. Also its variant without that alphabet ("gemma4"): spaces as U+2581, bytes as
+//! "<0x0A>".
 
 use std::collections::HashMap;
 

@@ -1,13 +1,23 @@
-//! The date that a template sees as "now" (strftime_now), at midnight. Given, never taken from a clock:
-//! a prompt must be a function of the request.
+//! The date that a template sees as "now" (strftime_now), at midnight. Given, never taken from a
+//! clock: a prompt must be a function of the request.
 
 use minijinja::{Error, ErrorKind};
 
 use crate::abi::Failure;
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September",
-    "October", "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 const DAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];

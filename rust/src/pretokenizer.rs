@@ -1,7 +1,8 @@
-//! How a text is cut before byte-level BPE, by the name in tokenizer.ggml.pre. The patterns are those of
-//! the models' own tokenizer.json; names and groups as in llama.cpp's converter. All run on crate
-//! regex, whose time is linear in the text whatever the text is, unlike a backtracking engine.
-//! That crate has no look-ahead; the only one needed, `\s+(?!\S)`, is done by hand (`Spaces`).
+//! How a text is cut before byte-level BPE, by the name in tokenizer.ggml.pre. The patterns are
+//! those of the models' own tokenizer.json; names and groups as in llama.cpp's converter. All run
+//! on crate regex, whose time is linear in the text whatever the text is, unlike a backtracking
+//! engine. That crate has no look-ahead; the only one needed, `\s+(?!\S)`, is done by hand
+//! (`Spaces`).
 
 use regex::Regex;
 
@@ -18,7 +19,8 @@ enum Spaces {
     LeaveLastButNewline,
 }
 
-/// One cut: matches and the gaps between them become pieces, each of which the next step cuts again.
+/// One cut: matches and the gaps between them become pieces, each of which the next step cuts
+/// again.
 struct Step {
     regex: Regex,
     spaces: Spaces,
@@ -43,8 +45,7 @@ const QWEN35: &str = concat!(
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|",
     r" ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"
 );
-const UFAKZEKA: &str =
-    r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+";
+const UFAKZEKA: &str = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+";
 const SEED_CODER: &str = concat!(
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|",
     r" ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+"
@@ -114,8 +115,7 @@ fn table(name: &str) -> Option<(Vec<StepText>, bool)> {
         "ufakzeka" => one(UFAKZEKA),
         "seed-coder" => one(SEED_CODER),
         "minicpm5" => {
-            let steps =
-                vec![(r"\p{N}{1,3}", AsMatched), (MINICPM5, LeaveLastButNewline)];
+            let steps = vec![(r"\p{N}{1,3}", AsMatched), (MINICPM5, LeaveLastButNewline)];
             return Some((steps, true));
         }
         "tekken" => return Some((one(TEKKEN), true)),

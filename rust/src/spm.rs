@@ -1,6 +1,7 @@
-//! SentencePiece's BPE (Kudo & Richardson 2018): no list of merges; of all neighbouring symbols whose
-//! concatenation is an entry, the one with the highest score is joined first, the leftmost on a tie.
-//! Own code, since crate tokenizers only merges by a list of pairs, which cannot express such ties.
+//! SentencePiece's BPE (Kudo & Richardson 2018): no list of merges; of all neighbouring symbols
+//! whose concatenation is an entry, the one with the highest score is joined first, the leftmost on
+//! a tie. Own code, since crate tokenizers only merges by a list of pairs, which cannot express
+//! such ties.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashSet};
@@ -19,8 +20,8 @@ pub struct SpmModel {
     unknown: Option<u32>,
     add_space_prefix: bool,
     token_bytes_max: usize,
-    /// Characters that some entry has right before a SPACE. Everywhere else a text may be cut before
-    /// a SPACE without changing the result, since no join can cross the cut.
+    /// Characters that some entry has right before a SPACE. Everywhere else a text may be cut
+    /// before a SPACE without changing the result, since no join can cross the cut.
     before_space: HashSet<char>,
 }
 
@@ -220,4 +221,3 @@ pub fn entry_bytes(name: &str, kind: Kind) -> Vec<u8> {
         _ => name.replace(SPACE, " ").into_bytes(),
     }
 }
-

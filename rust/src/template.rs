@@ -1,7 +1,8 @@
-//! Chat templates on crate minijinja, set up as Hugging Face's transformers sets up Jinja (chat template
-//! utils: ImmutableSandboxedEnvironment, trim_blocks, lstrip_blocks, loop controls, tojson,
-//! raise_exception, strftime_now, the generation tag). A template is untrusted: no loader, no
-//! include; fuel bounds its steps and its memory, and the output and the recursion are bounded too.
+//! Chat templates on crate minijinja, set up as Hugging Face's transformers sets up Jinja (chat
+//! template utils: ImmutableSandboxedEnvironment, trim_blocks, lstrip_blocks, loop controls,
+//! tojson, raise_exception, strftime_now, the generation tag). A template is untrusted: no loader,
+//! no include; fuel bounds its steps and its memory, and the output and the recursion are bounded
+//! too.
 
 use std::io::{self, Write};
 
@@ -16,8 +17,8 @@ use crate::template_source;
 use crate::tojson::tojson;
 
 const NAME: &str = "chat";
-/// Fuel: one step, or 64 bytes made or read (minijinja, Environment::set_fuel). What any rendering may
-/// use, and for each byte of input. The templates at hand need at most 400 a message.
+/// Fuel: one step, or 64 bytes made or read (minijinja, Environment::set_fuel). What any rendering
+/// may use, and for each byte of input. The templates at hand need at most 400 a message.
 const FUEL: u64 = 400_000;
 const FUEL_PER_INPUT_BYTE: u64 = 16;
 const RECURSION_MAX: usize = 200;
@@ -69,7 +70,10 @@ impl Template {
         environment.add_global("eos_token", variables.eos_token);
         environment.add_template_owned(NAME, source).map_err(|error| {
             let line = error.line().unwrap_or(0);
-            Failure::Invalid(format!("the chat template does not parse (line {line}): {}", cut(&error)))
+            Failure::Invalid(format!(
+                "the chat template does not parse (line {line}): {}",
+                cut(&error)
+            ))
         })?;
         Ok(Template { environment })
     }
@@ -84,9 +88,8 @@ impl Template {
         let mut environment = self.environment.clone();
         environment.set_fuel(Some(FUEL + FUEL_PER_INPUT_BYTE * input_bytes as u64));
         environment.add_global(METER, Value::from_object(Meter::new(input_bytes)));
-        let template = environment
-            .get_template(NAME)
-            .map_err(|error| Failure::Internal(error.to_string()))?;
+        let template =
+            environment.get_template(NAME).map_err(|error| Failure::Internal(error.to_string()))?;
         let mut output = Limited { bytes: Vec::new(), size_max: output_bytes_max, full: false };
         let rendered = template.render_captured_to(context, &mut output).map(|_| ());
         if output.full {

@@ -1,4 +1,5 @@
-//! The C functions of chat templates; their contract is in include/plumb_rust.h.
+//! The C functions of chat templates; their contract is in include/plumb_rust.h. Messages arrive as
+//! JSON, since that is what a template sees them as.
 
 use minijinja::Value;
 

@@ -1,6 +1,7 @@
-//! The filters that every named value of a template passes (template_source puts them there). They bound
-//! what minijinja's fuel does not see: how deep a value is (printing, comparing and freeing recurse),
-//! how large it is written out when parts of it are shared, and lists computed lazily from each other.
+//! The filters that every named value of a template passes (template_source puts them there). They
+//! bound what minijinja's fuel does not see: how deep a value is (printing, comparing and freeing
+//! recurse), how large it is written out when parts of it are shared, and lists computed lazily
+//! from each other.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
@@ -13,8 +14,8 @@ const NODES_MAX: usize = 1 << 18;
 /// Text inside a list or map, in bytes: what any template may hold, and for each byte of input.
 const TEXT_MAX: usize = 1 << 20;
 const TEXT_PER_INPUT_BYTE: usize = 2;
-/// Working on one text costs steps by its size only in part (indexing and comparing are free), so the
-/// longest text so far makes every later naming dearer: 1 fuel for so many bytes.
+/// Working on one text costs steps by its size only in part (indexing and comparing are free), so
+/// the longest text so far makes every later naming dearer: 1 fuel for so many bytes.
 const TEXT_BYTES_PER_FUEL: usize = 1 << 16;
 
 /// The context's variable that holds the rendering's Meter.
@@ -76,9 +77,9 @@ fn is_special(value: &Value, repr: ObjectRepr) -> bool {
     };
     let name = object.type_name();
     repr == ObjectRepr::Plain
-        || ["Namespace", "Loop", "Macro"].iter().any(|special| {
-            name.rsplit("::").next().is_some_and(|last| last.starts_with(special))
-        })
+        || ["Namespace", "Loop", "Macro"]
+            .iter()
+            .any(|special| name.rsplit("::").next().is_some_and(|last| last.starts_with(special)))
 }
 
 struct Walk<'a, 'e, 's> {

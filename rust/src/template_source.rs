@@ -1,12 +1,8 @@
-//! What is done to a template's source before minijinja compiles it.
-//! 1. Hugging Face's generation tag, which only marks a part for training, becomes `{% if true %}`.
-//! 2. What would let a hostile template escape minijinja's fuel is refused: expressions so long that
-//!    compiling them recurses too deeply, and recursive loops.
-//! 3. `A * B` becomes `A|__factor * B|__factor`, which refuses lists: their product is lazy and free.
-//! 4. Every value that gets a name passes through the filters of template_keep, which bound its size
-//!    and depth: `{% set x = E %}` becomes `{% set x = (E)|__keep %}`, and after a tag that names
-//!    values otherwise (for, macro, call, with) stands `{% set x = x|__keep %}`.
-//! All by minijinja's own lexer, so that it cannot be led astray by quoting or comments.
+//! What is done to a template's source, by minijinja's own lexer, before it is compiled. Hugging
+//! Face's generation tag becomes `{% if true %}`. Tags so long that compiling them recurses too
+//! deeply, and recursive loops, are refused. `A * B` becomes `A|__factor * B|__factor`. Every value
+//! that gets a name passes a filter of template_keep: `{% set x = E %}` becomes
+//! `{% set x = (E)|__keep %}`, and behind for, macro, call and with stands `{% set x = x|__keep %}`.
 
 use minijinja::machinery::{tokenize, Span, Token};
 use minijinja::syntax::SyntaxConfig;
@@ -61,8 +57,8 @@ fn is_name(lexed: Option<&Lexed>, wanted: &str) -> bool {
     name(lexed) == Some(wanted)
 }
 
-/// Puts `|__factor` behind both sides of each product. A filter binds tighter than `*`, so that on the
-/// left it takes the nearest operand; on the right the operand's end is looked for.
+/// Puts `|__factor` behind both sides of each product. A filter binds tighter than `*`, so that on
+/// the left it takes the nearest operand; on the right the operand's end is looked for.
 fn guard_products(tag: &[Lexed], edits: &mut Edits) {
     let mut places = Vec::new();
     for (index, (token, _)) in tag.iter().enumerate() {
@@ -78,7 +74,8 @@ fn guard_products(tag: &[Lexed], edits: &mut Edits) {
     }
 }
 
-/// The last token of the operand that begins at `start`: signs, one thing, then `.x`, `[x]` and `(x)`.
+/// The last token of the operand that begins at `start`: signs, one thing, then `.x`, `[x]` and
+/// `(x)`.
 fn operand_end(tag: &[Lexed], start: usize) -> usize {
     let mut at = start;
     while matches!(tag[at].0, Token::Minus | Token::Plus) && at + 1 < tag.len() {
@@ -151,9 +148,11 @@ fn keep_assigned(tag: &[Lexed], end: Span, edits: &mut Edits) {
 
 /// The parameters of `macro name(a, b=1)` or `call(a) f()`.
 fn parameters<'a, 's>(tag: &'a [Lexed<'s>]) -> impl Iterator<Item = &'s str> + 'a {
-    let closed = tag.iter().zip(depths(tag)).skip(1).position(|((token, _), depth)| {
-        depth == 0 && matches!(token, Token::ParenClose)
-    });
+    let closed = tag
+        .iter()
+        .zip(depths(tag))
+        .skip(1)
+        .position(|((token, _), depth)| depth == 0 && matches!(token, Token::ParenClose));
     let list = &tag[..closed.map_or(0, |position| position + 1)];
     list.iter().zip(depths(list)).enumerate().filter_map(|(index, (lexed, depth))| {
         let opens = index > 0 && matches!(list[index - 1].0, Token::ParenOpen | Token::Comma);

@@ -1,5 +1,5 @@
-//! The tojson filter as transformers defines it: Python's json.dumps with ensure_ascii off, ", " and ": "
-//! between, keys in their order, an optional indent; no HTML escapes, unlike Jinja's own.
+//! The tojson filter as transformers defines it: Python's json.dumps with ensure_ascii off, ", "
+//! and ": " between, keys in their order, an optional indent; no HTML escapes, unlike Jinja's own.
 
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Error, ErrorKind, State, Value};

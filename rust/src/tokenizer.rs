@@ -1,5 +1,5 @@
-//! What every tokenizer is to C++: a table of entries (name, bytes, control) and an encoder of whole
-//! texts. The encoder depends on the model; the table is always complete and checked.
+//! What every tokenizer is to C++: a table of entries (name, bytes, control) and an encoder of
+//! whole texts. The encoder depends on the model; the table is always complete and checked.
 
 use crate::abi::Failure;
 

@@ -1,4 +1,5 @@
-//! The C functions of tokenizers; their contract is in include/plumb_rust.h.
+//! The C functions of tokenizers; their contract is in include/plumb_rust.h. What comes from C++ is
+//! borrowed for the call.
 
 use crate::abi::{guard, slice, Failure, Owned, View};
 use crate::tokenizer::{Entry, Kind, Tokenizer};

@@ -1,6 +1,128 @@
-//! placeholder
+//! A tokenizer from a tokenizer.json, which is crate tokenizers' own format: the crate encodes;
+//! what each entry stands for is read from the file's decoder, which has to be one of the usual
+//! kinds.
+
+use serde_json::Value;
+use tokenizers::Tokenizer as CrateTokenizer;
+
 use crate::abi::Failure;
-use crate::tokenizer::Tokenizer;
-pub fn build(_: &str) -> Result<Tokenizer, Failure> {
-    Err(Failure::Unsupported("tokenizer.json".into()))
+use crate::byte_level::Alphabet;
+use crate::spm;
+use crate::tokenizer::{byte_of_name, Encoder, Entry, Kind, Tokenizer};
+
+/// As text::kTokensMax.
+const TOKENS_MAX: usize = 1 << 20;
+
+pub fn build(json: &str) -> Result<Tokenizer, Failure> {
+    let parsed: Value = serde_json::from_str(json)
+        .map_err(|error| Failure::Invalid(format!("tokenizer.json is not JSON: {error}")))?;
+    let decoder = Decoder::of(&parsed["decoder"])?;
+    let mut parsing = CrateTokenizer::from_bytes(json.as_bytes())
+        .map_err(|error| Failure::Invalid(format!("tokenizer.json: {error}")))?;
+    parsing.with_padding(None);
+    parsing
+        .with_truncation(None)
+        .map_err(|error| Failure::Invalid(format!("tokenizer.json: {error}")))?;
+    let entries = entries(&parsing, &decoder)?;
+    let mut plain = parsing.clone();
+    plain.set_encode_special_tokens(true);
+    Ok(Tokenizer { entries, encoder: Box::new(JsonEncoder { parsing, plain }) })
+}
+
+/// Whether special tokens are parsed is a property of the crate's tokenizer, so there are two.
+struct JsonEncoder {
+    parsing: CrateTokenizer,
+    plain: CrateTokenizer,
+}
+
+impl Encoder for JsonEncoder {
+    fn encode(
+        &self,
+        text: &str,
+        parse_control: bool,
+        add_special: bool,
+    ) -> Result<Vec<u32>, Failure> {
+        let tokenizer = if parse_control { &self.parsing } else { &self.plain };
+        let encoding = tokenizer
+            .encode_fast(text, add_special)
+            .map_err(|error| Failure::Internal(format!("the tokenizer failed: {error}")))?;
+        Ok(encoding.get_ids().to_vec())
+    }
+}
+
+/// How an entry is written.
+enum Decoder {
+    ByteLevel(Alphabet),
+    Spaces,
+    WordPiece(String),
+}
+
+impl Decoder {
+    fn of(json: &Value) -> Result<Decoder, Failure> {
+        match json["type"].as_str().unwrap_or("none") {
+            "ByteLevel" => Ok(Decoder::ByteLevel(Alphabet::new())),
+            "Metaspace" => Ok(Decoder::Spaces),
+            "WordPiece" => {
+                Ok(Decoder::WordPiece(json["prefix"].as_str().unwrap_or("##").to_string()))
+            }
+            "Sequence" => Decoder::of_sequence(&json["decoders"]),
+            other => Err(Failure::Unsupported(format!("tokenizer.json with decoder {other:.40}"))),
+        }
+    }
+
+    fn of_sequence(json: &Value) -> Result<Decoder, Failure> {
+        let parts = json.as_array().map(Vec::as_slice).unwrap_or_default();
+        let kinds: Vec<&str> =
+            parts.iter().map(|part| part["type"].as_str().unwrap_or("none")).collect();
+        if kinds.contains(&"ByteLevel") {
+            return Ok(Decoder::ByteLevel(Alphabet::new()));
+        }
+        let spaces = parts.iter().any(|part| {
+            part["type"] == "Metaspace"
+                || (part["type"] == "Replace" && part["pattern"]["String"] == "\u{2581}")
+        });
+        let usual = ["Replace", "ByteFallback", "Fuse", "Strip", "Metaspace"];
+        if spaces && kinds.iter().all(|kind| usual.contains(kind)) {
+            return Ok(Decoder::Spaces);
+        }
+        Err(Failure::Unsupported(format!("tokenizer.json with decoders {:.80}", kinds.join(", "))))
+    }
+
+    fn bytes(&self, name: &str) -> Vec<u8> {
+        match self {
+            Decoder::ByteLevel(alphabet) => alphabet.read(name),
+            Decoder::Spaces => {
+                let kind = byte_of_name(name).map_or(Kind::Normal, |_| Kind::Byte);
+                spm::entry_bytes(name, kind)
+            }
+            Decoder::WordPiece(prefix) => match name.strip_prefix(prefix.as_str()) {
+                Some(rest) => rest.as_bytes().to_vec(),
+                None => format!(" {name}").into_bytes(),
+            },
+        }
+    }
+}
+
+fn entries(tokenizer: &CrateTokenizer, decoder: &Decoder) -> Result<Vec<Entry>, Failure> {
+    let vocabulary = tokenizer.get_vocab(true);
+    let count = vocabulary.values().max().map_or(0, |id| *id as usize + 1);
+    if count == 0 || count > TOKENS_MAX {
+        return Err(Failure::Invalid(format!(
+            "tokenizer.json: {count} tokens are not in [1, {TOKENS_MAX}]"
+        )));
+    }
+    let mut entries: Vec<Entry> = (0..count)
+        .map(|_| Entry { name: String::new(), bytes: Vec::new(), control: false })
+        .collect();
+    for (name, id) in vocabulary {
+        let bytes = decoder.bytes(&name);
+        entries[id as usize] = Entry { name, bytes, control: false };
+    }
+    for (id, added) in tokenizer.get_added_tokens_decoder() {
+        if let Some(entry) = entries.get_mut(id as usize) {
+            entry.control = added.special;
+            entry.bytes = if added.special { Vec::new() } else { added.content.into_bytes() };
+        }
+    }
+    Ok(entries)
 }

@@ -8,7 +8,8 @@ use crate::spm::{self, SpmModel};
 use crate::tokenizer::{Encoder, Entry, Kind, Tokenizer};
 use crate::wordpiece::{self, WordPieceModel};
 
-/// What the file says, borrowed. `kinds` is as long as `tokens`; ids are in range (C++ checks them).
+/// What the file says, borrowed. `kinds` is as long as `tokens`; ids are in range (C++ checks
+/// them).
 pub struct Vocabulary<'a> {
     pub model: &'a str,
     pub pre: &'a str,

@@ -1,5 +1,5 @@
-//! WordPiece ("bert"): crate tokenizers' model, normaliser and pre-tokenizer. GGUF writes the start of
-//! a word as U+2581 and its continuation bare; the crate wants it bare and with "##".
+//! WordPiece ("bert"): crate tokenizers' model, normaliser and pre-tokenizer. GGUF writes the start
+//! of a word as U+2581 and its continuation bare; the crate wants it bare and with "##".
 
 use tokenizers::models::wordpiece::WordPiece;
 use tokenizers::normalizers::BertNormalizer;
@@ -60,8 +60,7 @@ impl WordPieceModel {
 
 impl FragmentModel for WordPieceModel {
     fn tokenize(&self, text: &str, _: bool, ids: &mut Vec<u32>) -> Result<(), Failure> {
-        self.run(text, ids)
-            .map_err(|error| Failure::Internal(format!("WordPiece failed: {error}")))
+        self.run(text, ids).map_err(|error| Failure::Internal(format!("WordPiece failed: {error}")))
     }
 }
 

@@ -1,4 +1,5 @@
-// engine/vocabulary.cc: the keys of a GGUF tokenizer, read one by one.
+// engine/vocabulary.cc: the keys of a GGUF tokenizer, read one by one. The names are those of
+// ggml's gguf.md, "seperator" included.
 #include "engine/vocabulary.h"
 
 #include <fmt/format.h>
@@ -62,8 +63,7 @@ base::Status ReadSpecials(const Gguf& file, text::VocabularySpec& spec) {
   RETURN_IF_ERROR(ReadId(file, "tokenizer.ggml.mask_token_id", spec.mask));
   RETURN_IF_ERROR(ReadFlag(file, "tokenizer.ggml.add_bos_token", spec.add_bos));
   RETURN_IF_ERROR(ReadFlag(file, "tokenizer.ggml.add_eos_token", spec.add_eos));
-  RETURN_IF_ERROR(ReadFlag(file, "tokenizer.ggml.add_space_prefix", spec.add_space_prefix));
-  return ReadFlag(file, "tokenizer.ggml.remove_extra_whitespaces", spec.remove_extra_whitespaces);
+  return ReadFlag(file, "tokenizer.ggml.add_space_prefix", spec.add_space_prefix);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// text/chat_template.cc: the messages as JSON to the Rust library, its text back.
+// text/chat_template.cc: the messages as JSON to the Rust library, its text back. What keeps a
+// template in bounds is there (rust/src/template.rs).
 #include "text/chat_template.h"
 
 #include <fmt/format.h>

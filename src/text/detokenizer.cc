@@ -1,4 +1,5 @@
-// text/detokenizer.cc: bytes wait in order and leave as text/utf8.h decides.
+// text/detokenizer.cc: bytes wait in order and leave as text/utf8.h decides. Between two tokens
+// only the beginning of one character waits.
 #include "text/detokenizer.h"
 
 #include "text/utf8.h"

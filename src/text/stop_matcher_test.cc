@@ -1,4 +1,5 @@
-// text/stop_matcher_test.cc: tables of small cases, and the property that cutting changes nothing.
+// text/stop_matcher_test.cc: tables of small cases, and the property that cutting a text into
+// pieces changes nothing, against a scan of the whole.
 #include "text/stop_matcher.h"
 
 #include <gmock/gmock.h>

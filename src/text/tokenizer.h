@@ -25,15 +25,16 @@ enum class TokenKind : uint8_t { kNormal = 1, kUnknown, kControl, kUserDefined, 
 
 // What a GGUF file says of its tokenizer (keys tokenizer.ggml.*), already copied out of it.
 struct VocabularySpec {
-  std::string model;  // "gpt2" (byte-level BPE), "llama" (SentencePiece), "bert", "t5"
-  std::string pre;    // pre-tokenizer name ("llama-bpe", "qwen2", ...); may be empty
+  // "gpt2" (byte-level BPE), "llama" (SentencePiece), "gemma4" (BPE on plain text), "bert"
+  // (WordPiece); others, such as "t5" and "rwkv", are refused.
+  std::string model;
+  std::string pre;                  // pre-tokenizer ("llama-bpe", "qwen2", ...); may be empty
   std::vector<std::string> tokens;  // index = id
   std::vector<float> scores;        // empty or tokens.size()
   std::vector<TokenKind> kinds;     // empty or tokens.size()
   std::vector<std::string> merges;  // "left right", by rank
   std::optional<uint32_t> bos, eos, eot, unk, pad, sep, cls, mask;
-  std::optional<bool> add_bos, add_eos, add_space_prefix, remove_extra_whitespaces;
-  std::string precompiled_charsmap;  // t5 only
+  std::optional<bool> add_bos, add_eos, add_space_prefix;
 };
 
 // Whether "<|im_start|>" in the text becomes the control token or its characters.
@@ -43,7 +44,7 @@ enum class ControlTokens : uint8_t { kParse, kAsText };
 class Tokenizer {
  public:
   // kInvalidArgument: inconsistent or oversized vocabulary; kUnsupported: model or pre not known
-  // here (the message names it).
+  // here (the message names it). A tokenizer.json names no BOS or EOS: they are known by name.
   static base::Result<std::unique_ptr<Tokenizer>> FromVocabulary(const VocabularySpec& spec);
   static base::Result<std::unique_ptr<Tokenizer>> FromJson(std::string_view tokenizer_json);
   ~Tokenizer();
@@ -51,7 +52,9 @@ class Tokenizer {
   Tokenizer& operator=(const Tokenizer&) = delete;
 
   // The ids of a whole text. `add_special` also adds what the vocabulary says stands around a text
-  // (a BOS, say). kInvalidArgument: not UTF-8, or longer than kTextBytesMax.
+  // (a BOS, say). Bytes for which there is neither an entry nor an unknown token are dropped, as
+  // the reference implementations do (SmolLM2 lacks six control characters). kInvalidArgument: not
+  // UTF-8, or longer than kTextBytesMax.
   base::Result<std::vector<TokenId>> Encode(std::string_view text, ControlTokens control,
                                             bool add_special) const;
 

@@ -1,4 +1,5 @@
-// text/utf8.cc: one character's worth of decoding, by the table of well-formed byte sequences.
+// text/utf8.cc: one character's worth of decoding, by the standard's table of well-formed byte
+// sequences (3-7).
 #include "text/utf8.h"
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// text/utf8_test.cc: the replacement rules of the Unicode standard, and independence of cutting.
+// text/utf8_test.cc: the replacement rules of the Unicode standard by its own examples, and
+// independence of how bytes are cut.
 #include "text/utf8.h"
 
 #include <gmock/gmock.h>

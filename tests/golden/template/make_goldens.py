@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes expected.json: what Jinja2, set up as Hugging Face's transformers sets it up, renders for the
-chat templates of the llama-cpp-python sdist and the conversations below. Independent of our code.
+"""Makes expected.json: what Jinja2, set up as Hugging Face's transformers sets it up, renders for
+the chat templates of the llama-cpp-python sdist and the conversations below. Independent of our code.
 
     python3 make_goldens.py TEMPLATES_FOLDER      (needs PyPI jinja2; see manifest.json)
 """
@@ -37,7 +37,8 @@ CONVERSATIONS = {
     "with a system message": ([system("Answer briefly."), user("Why?")], True),
     "several turns": (
         [system("You know Korean."), user("안녕하세요 👋"), assistant("안녕하세요! 무엇을 도와드릴까요?"),
-         user("  spaces around \n"), assistant(" and here\n\n"), user("'quotes\" <b>&amp;</b> \\n")],
+         user("  spaces around \n"), assistant(" and here\n\n"),
+         user("'quotes\" <b>&amp;</b> \\n")],
         True),
     "reasoning and code": (
         [user("```python\nprint({{ 1 }}) {% if %} {# #}\n```"),

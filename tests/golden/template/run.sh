@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the chat template goldens: run.sh PROGRAM [gtest options]. The templates come with the tokenizer
-# vectors; fails, and says what to run, when they are not there.
+# Runs the chat template goldens: run.sh PROGRAM [gtest options]. The templates come with the
+# tokenizer vectors; fails, and says what to run, when they are not there.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

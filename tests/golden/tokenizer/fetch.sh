@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Gets llama.cpp's tokenizer vectors, vocabularies and chat templates: from the source package of PyPI
-# llama-cpp-python (its sha256 below), by pip, once. They lie in golden/ of the cache folder
+# Gets llama.cpp's tokenizer vectors, vocabularies and chat templates: from the source package of
+# PyPI llama-cpp-python (its sha256 below), by pip, once. They lie in golden/ of the cache folder
 # (PLUMB_CACHE, else XDG_CACHE_HOME/plumb, else ~/.cache/plumb).
-#   fetch.sh          gets them if they are not there
-#   fetch.sh --where  prints the folder
+# fetch.sh gets them if they are not there
+# fetch.sh --where prints the folder
 set -euo pipefail
 
 version=0.3.36

@@ -28,8 +28,11 @@ TEXTS = [
     "안녕하세요, 세계!", "한국어 문장을 토큰으로 나눕니다. 숫자 12개와 ㅋㅋㅋ",
     "我想在apple工作1314151天～", "日本語のテキストとカタカナ、漢字。", "Привет, мир! Ёжик",
     "مرحبا بالعالم", "שלום עולם", "ภาษาไทย", "नमस्ते दुनिया", "🚀 (normal) 😶‍🌫️ ✅ 👩‍👩‍👧‍👦 🇰🇷",
-    "e\u0301 vs \u00e9; a\u0308; z\u0335\u0321", "\u00a0nbsp\u2003em\u200bzero\ufefffeff", "a\u0000b\u0007c\u001b[0m",
-    "<|im_start|>user\nHi<|im_end|>\n", "<|im_start|><|im_end|><|endoftext|>", "<|im_start", "\U0010ffff\ud7ff\ue000\uffff",
+    "e\u0301 vs \u00e9; a\u0308; z\u0335\u0321",
+    "\u00a0nbsp\u2003em\u200bzero\ufefffeff",
+    "a\u0000b\u0007c\u001b[0m",
+    "<|im_start|>user\nHi<|im_end|>\n", "<|im_start|><|im_end|><|endoftext|>", "<|im_start",
+    "\U0010ffff\ud7ff\ue000\uffff",
     "https://example.org/a?b=c&d=%20#e_f-g", "{\"key\": [1, 2.5, true, null], \"k\\n\": \"v\"}",
     "a" * 100, " " * 50 + "x", "aaaa bbbb " * 10,
 ]
