@@ -46,7 +46,8 @@ main() {
     die "the server did not become ready within $READY_SECONDS_MAX s"
   fi
   say "asking: $question"
-  "$PLUMB" chat --url "http://127.0.0.1:$port" --once "$question" || die "no answer"
+  "$PLUMB" chat --url "http://127.0.0.1:$port" --temperature 0 \
+    --once "$question" || die "no answer"
   stop_server || die "the server stopped with status $?"
   say "the server has stopped; ./scripts/serve.sh serves until you stop it"
 }
