@@ -245,7 +245,9 @@ base::Status RunGenerate(const GenerateSettings& settings, const VariableReader&
   if (settings.output.empty()) {
     return base::InvalidArgument("--output", "--output: give the file for the answers");
   }
-  RETURN_IF_ERROR(base::ToStatus(LineReader::Open(settings.input, kInputLineBytesMax)));
+  if (const auto input = LineReader::Open(settings.input, kInputLineBytesMax); !input.ok()) {
+    return base::InvalidArgument("--input", "--input: " + input.status().message());
+  }
   const base::SystemClock clock;
   ASSIGN_OR_RETURN(const std::unique_ptr<LocalEngine> local,
                    LocalEngine::Load(settings.engine, variables, clock, ErrorTerminal()));

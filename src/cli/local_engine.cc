@@ -31,15 +31,15 @@ constexpr uint32_t kSequencesMax = 1024;
 constexpr std::string_view kNoTemplate =
     "{{ raise_exception('this model has no chat template: it completes text and does not chat') }}";
 
-// The same code, naming the file that was loaded.
+// The error, naming the file that was loaded. What is wrong with a file is no wrong usage.
 base::Status Named(const ModelReference& reference, const base::Status& status) {
+  const bool of_file = status.code() == base::Code::kInvalidArgument && status.field().empty();
+  const base::Code code = of_file ? base::Code::kCorrupt : status.code();
   std::string message = "cannot load '" + reference.path + "': " + status.message();
-  if (status.code() == base::Code::kCorrupt) {
-    message += reference.entry == nullptr
-                   ? "; is the file complete?"
-                   : fmt::format("; delete it and run 'plumb model pull {}'", reference.id);
+  if (code == base::Code::kCorrupt && reference.entry != nullptr) {
+    message += fmt::format("; delete it and run 'plumb model pull {}'", reference.id);
   }
-  return base::Status(status.code(), std::move(message));
+  return base::Status(code, std::move(message));
 }
 
 // The number after `key` in a file of the system ("MemAvailable:   123 kB"), or its first; nothing
