@@ -202,14 +202,13 @@ TEST(ChatTemplate, RendersTheSameFromManyThreads) {
   auto compiled = ChatTemplate::Compile("{% for m in messages %}{{ m.content }}{% endfor %}", {});
   ASSERT_TRUE(compiled.ok());
   std::vector<std::string> texts(4);
-  {
-    std::vector<base::Thread> threads;
-    for (std::string& text : texts) {
-      threads.emplace_back("render", [&text, &compiled] {
-        for (int i = 0; i < 200; ++i) text = (*compiled)->Render(kMessages, true).value_or("");
-      });
-    }
+  std::vector<base::Thread> threads;
+  for (std::string& text : texts) {
+    threads.emplace_back("render", [&text, &compiled] {
+      for (int i = 0; i < 200; ++i) text = (*compiled)->Render(kMessages, true).value_or("");
+    });
   }
+  for (base::Thread& thread : threads) thread.Join();
   for (const std::string& text : texts) EXPECT_EQ(text, "Be brief.안녕 <b>");
 }
 
