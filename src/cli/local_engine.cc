@@ -31,9 +31,11 @@ constexpr uint32_t kSequencesMax = 1024;
 constexpr std::string_view kNoTemplate =
     "{{ raise_exception('this model has no chat template: it completes text and does not chat') }}";
 
-// The error, naming the file that was loaded. What is wrong with a file is no wrong usage.
+// The error, naming the file that was loaded. What is wrong with a file is no wrong usage: that is
+// only an option of ours out of its range.
 base::Status Named(const ModelReference& reference, const base::Status& status) {
-  const bool of_file = status.code() == base::Code::kInvalidArgument && status.field().empty();
+  const bool of_option = status.field() == "context_max" || status.field().ends_with("rows_max");
+  const bool of_file = status.code() == base::Code::kInvalidArgument && !of_option;
   const base::Code code = of_file ? base::Code::kCorrupt : status.code();
   std::string message = "cannot load '" + reference.path + "': " + status.message();
   if (code == base::Code::kCorrupt && reference.entry != nullptr) {
