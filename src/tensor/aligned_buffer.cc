@@ -1,4 +1,5 @@
 // tensor/aligned_buffer.cc: anonymous maps, so that the zeroes cost nothing until touched.
+// Pieces of a huge page and more start at one; a refused map is a circumstance, not a bug.
 #include "tensor/aligned_buffer.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // tensor/cpu_features_test.cc: tables are chosen by name and by what the processor has.
+// A machine without AVX-512 takes the branch that refuses it.
 #include "tensor/cpu_features.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // tensor/dequantize.cc: rows of any type to f32 through ReadGroup.
+// The block layouts are quant_group.cc's.
 #include "tensor/dequantize.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // tensor/dequantize_test.cc: block layouts against values made by the Python package `gguf`.
+// How those were made: tests/golden/quants.
 #include "tensor/dequantize.h"
 
 #include <gtest/gtest.h>
@@ -13,14 +14,23 @@ namespace plumb::tensor {
 namespace {
 
 TEST(Dequantize, AgreesWithTheGgufPackage) {
+  constexpr size_t kBlocks = 3;
   for (const golden::Case& golden : golden::kCases) {
-    std::vector<float> out(golden.values.size());
-    ASSERT_TRUE(DequantizeRow(golden.dtype, std::as_bytes(golden.bytes), out).ok());
+    std::vector<std::byte> row;
+    for (size_t i = 0; i < kBlocks; ++i) {
+      const auto block = std::as_bytes(golden.block);
+      row.insert(row.end(), block.begin(), block.end());
+    }
+    std::vector<float> out(kBlocks * golden.values.size());
+    ASSERT_TRUE(DequantizeRow(golden.dtype, row, out).ok());
     float largest = 0;
-    for (const float value : golden.values) largest = std::fmax(largest, std::fabs(value));
+    for (const uint32_t bits : golden.values) {
+      largest = std::fmax(largest, std::fabs(std::bit_cast<float>(bits)));
+    }
     for (size_t i = 0; i < out.size(); ++i) {
+      const auto expected = std::bit_cast<float>(golden.values[i % golden.values.size()]);
       // They round product and sum, we round once; both terms are at most twice the largest value.
-      ASSERT_NEAR(out[i], golden.values[i], largest * 0x1.0p-22f) << Name(golden.dtype) << " " << i;
+      ASSERT_NEAR(out[i], expected, largest * 0x1.0p-22f) << Name(golden.dtype) << " " << i;
     }
   }
 }

@@ -1,4 +1,5 @@
 // tensor/dtype_test.cc: sizes are checked, never wrapped.
+// The numbers are those of the GGUF specification.
 #include "tensor/dtype.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // tensor/float16_test.cc: every half, and the roundings between halves.
+// The hardware's conversions are compared in kernels_test.cc (Kernels.Storing...).
 #include "tensor/float16.h"
 
 #include <gtest/gtest.h>

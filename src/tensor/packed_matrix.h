@@ -1,18 +1,7 @@
 // tensor/packed_matrix.h
 // A weight matrix, repacked once at load into the form in which kernels stream it: panels of 16
 // outputs, lane = output, so that no kernel sums across lanes and each output is reduced in the
-// order of its inputs. Layout of a panel: below. What a product computes: docs/numerics.md.
-//
-// Float types: [inputs][16 lanes] of the stored type.
-// Quantised types, for each group of 32 inputs, in order:
-//   quants   eight quads of 4 consecutive inputs. A quad is 64 bytes: byte 4 * lane + i is input i
-//   of
-//            the quad, an unsigned value q. Q4_*: two quads share 64 bytes, the first in the low
-//            nibbles. Others: one byte each (Q8_0 is stored as q + 128).
-//   scales   [16 lanes] (Q6_K: [2 halves][16 lanes]), f16 where the format's scale is f16, else f32
-//   offsets  [16 lanes], same type, for Q4_1, Q5_1, Q4_K, Q5_K
-// Outputs beyond the last are zero.
-// TODO(perf): K formats keep 6-bit scales in the file; f32 here costs 8-20 % more bytes to stream.
+// order of its inputs. What a product computes: docs/numerics.md.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +20,15 @@ constexpr uint32_t kPanelOutputs = 16;
 constexpr uint32_t kGroupInputs = 32;
 constexpr uint64_t kMatrixSideMax = uint64_t{1} << 30;
 
-// Where things lie in a panel of one type; all sizes in bytes.
+// Where things lie in a panel of one type; all sizes in bytes. Outputs beyond the last are zero.
+// Float types: [inputs][16 lanes] of the stored type.
+// Quantised types, for each group of 32 inputs, in order:
+// - quants: eight quads of 4 consecutive inputs. A quad is 64 bytes: byte 4 * lane + i is input i
+//   of the quad, an unsigned value q. Q4_*: two quads share 64 bytes, the first in the low nibbles.
+//   Others: one byte each (Q8_0 is stored as q + 128).
+// - scales: [16 lanes] (Q6_K: [2 halves][16 lanes]), f16 where the format's scale is f16, else f32.
+// - offsets: [16 lanes], same type, for Q4_1, Q5_1, Q4_K, Q5_K.
+// TODO(perf): K formats keep 6-bit scales in the file; f32 here costs 8-20 % more bytes to stream.
 struct PanelLayout {
   uint32_t quant_bytes;  // of a group: 256 or 512; 0 for float types
   uint32_t scale_bytes;  // of one scale or offset: 2 (f16) or 4 (f32)

@@ -1,4 +1,5 @@
 // tensor/rotary_test.cc: the table against the formula, and what Build refuses.
+// The rotation itself: kernels_test.cc, ops_test.cc.
 #include "tensor/rotary.h"
 
 #include <gtest/gtest.h>

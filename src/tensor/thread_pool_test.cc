@@ -1,4 +1,5 @@
 // tensor/thread_pool_test.cc: every item once, whatever the number of threads and rounds.
+// Short spins make workers sleep, so that waking is tested too.
 #include "tensor/thread_pool.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // tensor/weight_arena.cc: pieces start at cache lines; what does not fit opens a new chunk.
+// A chunk's unused tail costs address space, and memory only up to its last touched page.
 #include "tensor/weight_arena.h"
 
 #include <algorithm>

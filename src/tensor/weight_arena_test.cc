@@ -1,4 +1,5 @@
 // tensor/weight_arena_test.cc: pieces are aligned, zero and apart, whatever their sizes.
+// The largest piece is larger than a chunk.
 #include "tensor/weight_arena.h"
 
 #include <gtest/gtest.h>

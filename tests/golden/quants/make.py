@@ -8,10 +8,10 @@ import numpy as np
 from gguf import quants
 from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType as T
 
-# Type, where its f16 scale fields stand in a block, blocks.
+# Type, and where its f16 scale fields stand in a block.
 TYPES = [
-    (T.Q4_0, [0], 2), (T.Q4_1, [0, 2], 2), (T.Q5_0, [0], 2), (T.Q5_1, [0, 2], 2), (T.Q8_0, [0], 2),
-    (T.Q4_K, [0, 2], 2), (T.Q5_K, [0, 2], 2), (T.Q6_K, [208], 2),
+    (T.Q4_0, [0]), (T.Q4_1, [0, 2]), (T.Q5_0, [0]), (T.Q5_1, [0, 2]), (T.Q8_0, [0]),
+    (T.Q4_K, [0, 2]), (T.Q5_K, [0, 2]), (T.Q6_K, [208]),
 ]
 
 
@@ -23,29 +23,28 @@ def lines(items, per_line):
 def main():
     rng = np.random.default_rng(20240501)
     print("// tensor/testdata/quant_golden.h: made by tests/golden/quants/make.py; do not edit.")
+    print("// A block of random bytes of each format, and the bits of the f32 values that the Python")
+    print("// package `gguf` dequantises it to.")
     print("// clang-format off")
-    print("// Blocks of random bytes and what the Python package `gguf` dequantises them to.")
     print("#pragma once\n\n#include <cstdint>\n#include <span>\n\n#include \"tensor/dtype.h\"\n")
     print("namespace plumb::tensor::golden {\n")
-    for dtype, scales, blocks in TYPES:
+    for dtype, scales in TYPES:
         _, size = GGML_QUANT_SIZES[dtype]
-        data = rng.integers(0, 256, size=(blocks, size), dtype=np.uint8)
-        for block in data:
-            for at in scales:
-                scale = np.float16(rng.uniform(0.001, 0.02) * rng.choice([-1, 1]))
-                block[at:at + 2] = np.frombuffer(scale.tobytes(), dtype=np.uint8)
-        values = quants.dequantize(data.reshape(1, -1), dtype).reshape(-1).astype(np.float32)
+        block = rng.integers(0, 256, size=size, dtype=np.uint8)
+        for at in scales:
+            scale = np.float16(rng.uniform(0.001, 0.02) * rng.choice([-1, 1]))
+            block[at:at + 2] = np.frombuffer(scale.tobytes(), dtype=np.uint8)
+        values = quants.dequantize(block.reshape(1, -1), dtype).reshape(-1).astype(np.float32)
         print(f"inline constexpr uint8_t k{dtype.name}Bytes[] = {{")
-        lines([str(b) for b in data.reshape(-1)], 18)
+        lines([str(b) for b in block], 19)
         print("};")
-        print(f"inline constexpr float k{dtype.name}Values[] = {{")
-        lines([f"{float(v)!r}f" if "." in repr(float(v)) or "e" in repr(float(v))
-               else f"{float(v)!r}.0f" for v in values.astype(np.float64)], 4)
+        print(f"inline constexpr uint32_t k{dtype.name}Values[] = {{")
+        lines([f"0x{b:08x}" for b in values.view(np.uint32)], 8)
         print("};\n")
-    print("struct Case {\n  DType dtype;\n  std::span<const uint8_t> bytes;\n"
-          "  std::span<const float> values;\n};")
+    print("struct Case {\n  DType dtype;\n  std::span<const uint8_t> block;\n"
+          "  std::span<const uint32_t> values;\n};")
     print("inline constexpr Case kCases[] = {")
-    for dtype, _, _ in TYPES:
+    for dtype, _ in TYPES:
         print(f"    {{DType::k{dtype.name}, k{dtype.name}Bytes, k{dtype.name}Values}},")
     print("};\n\n}  // namespace plumb::tensor::golden")
 
