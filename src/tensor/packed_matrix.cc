@@ -1,4 +1,5 @@
 // tensor/packed_matrix.cc: from rows of the file to panels; one panel is one item of work.
+// Every size is checked against the span before a byte is read.
 #include "tensor/packed_matrix.h"
 
 #include <fmt/format.h>

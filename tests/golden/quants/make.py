@@ -25,8 +25,8 @@ def main():
     print("// tensor/testdata/quant_golden.h: made by tests/golden/quants/make.py; do not edit.")
     print("// A block of random bytes of each format, and the bits of the f32 values that the Python")
     print("// package `gguf` dequantises it to.")
-    print("// clang-format off")
-    print("#pragma once\n\n#include <cstdint>\n#include <span>\n\n#include \"tensor/dtype.h\"\n")
+    print("// clang-format off\n#pragma once\n\n#include <cstdint>\n#include <span>\n")
+    print("#include \"tensor/dtype.h\"\n")
     print("namespace plumb::tensor::golden {\n")
     for dtype, scales in TYPES:
         _, size = GGML_QUANT_SIZES[dtype]
