@@ -23,8 +23,8 @@ def lines(items, per_line):
 def main():
     rng = np.random.default_rng(20240501)
     print("// tensor/testdata/quant_golden.h: made by tests/golden/quants/make.py; do not edit.")
-    print("// A block of random bytes of each format, and the bits of the f32 values that the Python")
-    print("// package `gguf` dequantises it to.")
+    print("// A block of random bytes of each format, and the bits of the f32 values that the "
+          "Python\n// package `gguf` dequantises it to.")
     print("// clang-format off\n#pragma once\n\n#include <cstdint>\n#include <span>\n")
     print("#include \"tensor/dtype.h\"\n")
     print("namespace plumb::tensor::golden {\n")
