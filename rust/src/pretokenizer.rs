@@ -216,3 +216,100 @@ impl Step {
         shorter
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SplitMix64, seeded: the test is the same everywhere.
+    struct Random(u64);
+    impl Random {
+        fn below(&mut self, bound: u64) -> u64 {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            (mixed ^ (mixed >> 31)) % bound
+        }
+    }
+
+    fn pieces(pre: &PreTokenizer, text: &str) -> Vec<String> {
+        let mut pieces = Vec::new();
+        pre.split(text, &mut |piece| {
+            pieces.push(piece.to_string());
+            Ok(())
+        })
+        .unwrap();
+        pieces
+    }
+
+    /// A step for a backtracking engine, with the look-ahead as the models' files have it.
+    fn original((pattern, spaces): &StepText) -> fancy_regex::Regex {
+        let full = match spaces {
+            Spaces::AsMatched => pattern.to_string(),
+            _ => pattern.strip_suffix(r"|\s+").unwrap().to_string() + r"|\s+(?!\S)|\s+",
+        };
+        fancy_regex::Regex::new(&full).unwrap()
+    }
+
+    fn reference(steps: &[fancy_regex::Regex], text: &str) -> Vec<String> {
+        let Some((step, rest)) = steps.split_first() else {
+            return if text.is_empty() { vec![] } else { vec![text.to_string()] };
+        };
+        let mut result = Vec::new();
+        let mut done = 0;
+        for found in step.find_iter(text) {
+            let found = found.unwrap();
+            result.extend(reference(rest, &text[done..found.start()]));
+            result.extend(reference(rest, found.as_str()));
+            done = found.end();
+        }
+        result.extend(reference(rest, &text[done..]));
+        result
+    }
+
+    #[test]
+    fn looks_ahead_as_the_original_patterns_do() {
+        let alphabet: Vec<char> =
+            "aZé한中1٣½ \u{a0}\t\n\r'sſLL.!$_-/~`|\u{301}🦙ñÀ\u{3000}".chars().collect();
+        let names = [
+            "default",
+            "gpt-2",
+            "smollm",
+            "falcon",
+            "llama-bpe",
+            "qwen2",
+            "qwen35",
+            "ufakzeka",
+            "seed-coder",
+            "minicpm5",
+            "tekken",
+            "gpt-4o",
+            "deepseek-llm",
+            "deepseek-coder",
+            "deepseek-v3",
+            "bloom",
+            "viking",
+            "laguna",
+            "gemma4",
+        ];
+        let mut random = Random(20261129);
+        for name in names {
+            let pre = PreTokenizer::named(name).unwrap();
+            let steps: Vec<_> = table(name).unwrap().0.iter().map(original).collect();
+            for _ in 0..400 {
+                let mut text = String::new();
+                for _ in 0..random.below(24) {
+                    let character = alphabet[random.below(alphabet.len() as u64) as usize];
+                    let run = if random.below(4) == 0 { 1 + random.below(4) } else { 1 };
+                    text.extend((0..run).map(|_| character));
+                }
+                assert_eq!(pieces(&pre, &text), reference(&steps, &text), "{name}: {text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_what_it_does_not_know() {
+        assert!(matches!(PreTokenizer::named("kimi-k2"), Err(Failure::Unsupported(_))));
+    }
+}
