@@ -30,6 +30,13 @@ using tensor::PackedMatrix;
 
 static_assert(kPageTokens == tensor::kPageTokens);
 
+// How finely activations are rounded before each kind of product: part of the numerics id. Measured
+// choice: docs/decisions/0001-activation-bits.md.
+constexpr auto kAttentionBits = tensor::ActivationBits::k16;
+constexpr auto kGateUpBits = tensor::ActivationBits::k16;
+constexpr auto kDownBits = tensor::ActivationBits::k16;
+constexpr auto kLogitsBits = tensor::ActivationBits::k16;
+
 // ---- what a model may look like ----
 
 Status CheckShape(const Config& config) {
@@ -315,7 +322,7 @@ class LlamaModel final : public Model {
 
   void Attention(uint32_t index, const Layer& layer) {
     Norm(work_.hidden, rows(), layer.attention_norm, work_.normed);
-    Linear(work_.normed, rows(), config_.embedding,
+    Linear(work_.normed, rows(), config_.embedding, kAttentionBits,
            std::array<tensor::Product, 3>{
                {{&layer.query.matrix, work_.queries, layer.query.bias_or_null()},
                 {&layer.key.matrix, work_.keys, layer.key.bias_or_null()},
@@ -324,17 +331,17 @@ class LlamaModel final : public Model {
     Rotate(config_.kv_heads, work_.keys);
     StoreKeysValues(compute_, layout_, index, sequences_, work_.keys, work_.values);
     Attend(compute_, layout_, index, attention_, sequences_, work_.queries, work_.attended);
-    Linear(work_.attended, rows(), config_.heads * config_.head_dim,
+    Linear(work_.attended, rows(), config_.heads * config_.head_dim, kAttentionBits,
            std::array<tensor::Product, 1>{
                {{&layer.output.matrix, work_.hidden, layer.output.bias_or_null(), true}}});
   }
 
   void FeedForward(const Layer& layer) {
     Norm(work_.hidden, rows(), layer.feed_norm, work_.normed);
-    Linear(work_.normed, rows(), config_.embedding,
+    Linear(work_.normed, rows(), config_.embedding, kGateUpBits,
            std::array<tensor::Product, 2>{{{&layer.gate, work_.gate}, {&layer.up, work_.up}}});
     SwiGlu(compute_, work_.gate, work_.up, rows(), config_.feed_forward, work_.gate);
-    Linear(work_.gate, rows(), config_.feed_forward,
+    Linear(work_.gate, rows(), config_.feed_forward, kDownBits,
            std::array<tensor::Product, 1>{{{&layer.down, work_.hidden, nullptr, true}}});
   }
 
@@ -354,7 +361,7 @@ class LlamaModel final : public Model {
     CHECK(logits.size() == uint64_t{wanted} * config_.vocabulary) << logits.size();
     if (wanted == 0) return;
     Norm(work_.final, wanted, weights_.output_norm, work_.final);
-    Linear(work_.final, wanted, config_.embedding,
+    Linear(work_.final, wanted, config_.embedding, kLogitsBits,
            std::array<tensor::Product, 1>{{{&weights_.output, logits.data()}}});
   }
 
@@ -364,9 +371,9 @@ class LlamaModel final : public Model {
   void Rotate(uint32_t heads, float* x) {
     tensor::Rotate(compute_, weights_.rotary, pairing_, positions_, heads, config_.head_dim, x);
   }
-  void Linear(const float* x, uint32_t count, uint32_t inputs,
+  void Linear(const float* x, uint32_t count, uint32_t inputs, tensor::ActivationBits bits,
               std::span<const tensor::Product> products) {
-    tensor::Linear(compute_, x, count, inputs, work_.quantised, products);
+    tensor::Linear(compute_, x, count, inputs, bits, work_.quantised, products);
   }
 
   const Config config_;

@@ -1,4 +1,5 @@
 // tensor/activations.cc: sizes of the scratch.
+// Sizes: 32-bit products of rows and groups cannot wrap, as they are formed in 64 bits.
 #include "tensor/activations.h"
 
 #include "tensor/packed_matrix.h"
@@ -13,7 +14,7 @@ base::Result<Activations> Activations::Allocate(uint32_t rows_max, uint32_t inpu
   if (groups > UINT64_MAX / 64) {
     return base::Status(base::Code::kOverloaded, "no memory for activations; lower rows per step");
   }
-  ASSIGN_OR_RETURN(activations.quants_, AlignedBuffer::Allocate(groups * kGroupInputs));
+  ASSIGN_OR_RETURN(activations.quants_, AlignedBuffer::Allocate(groups * kGroupInputs * 2));
   ASSIGN_OR_RETURN(activations.groups_, AlignedBuffer::Allocate(groups * sizeof(ActivationGroup)));
   return activations;
 }

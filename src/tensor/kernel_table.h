@@ -22,19 +22,21 @@ struct ProductTask {
   uint32_t rows;                // of all the activations
   uint32_t row_begin, row_end;  // row_begin is a multiple of kTileRows; row_end too, or == rows
   const float* x;               // [rows, inputs]; read for float types
-  const int8_t* quants;         // Activations' layout; read for quantised types
+  ActivationBits bits;          // of `quants`
+  const std::byte* quants;      // Activations' layout; read for quantised types
   const ActivationGroup* groups;
   float* out;         // [rows, outputs]
   const float* bias;  // [outputs] or null
   bool add;           // add to what `out` holds
 };
 
-// A quantised row: group g goes to quants + g * 32 * tile_rows and groups + g * tile_rows.
+// A quantised row: group g goes to entry g * 32 * tile_rows of quants and g * tile_rows of groups.
 struct QuantizeTask {
   const float* x;
   uint32_t inputs;  // a multiple of kGroupInputs
   uint32_t tile_rows;
-  int8_t* quants;
+  ActivationBits bits;
+  std::byte* quants;
   ActivationGroup* groups;
 };
 

@@ -72,7 +72,7 @@ inline Ints FourInputs(const int8_t* four_inputs) {
 // 16 registers are too few.
 inline void KeepOrder(Ints& v) { asm("" : "+x"(v)); }
 
-template <DType kType>
+template <DType kType, typename Input>
 struct Weights {
   Ints bytes;
   explicit Weights(Ints q) : bytes(q) {}
@@ -81,7 +81,7 @@ struct Weights {
 // maddubs multiplies unsigned weights by signed activations into pairs of int16. With weights of b
 // bits a pair is at most 2 * 127 * (2^b - 1), so 8, 4 or 2 quads of 4, 5 or 6 bits fit before the
 // int16 sums must be widened.
-template <DType kType>
+template <DType kType, typename Input>
 struct Dot {
   static constexpr uint32_t kQuads = LayoutOf(kType).quant_bytes == 256 ? 8
                                      : kType == DType::kQ6_K            ? 2
@@ -93,7 +93,7 @@ struct Dot {
     static_assert(kZeroPoint % 8 == 0);
     sum = _mm256_set1_epi32(minus8 * static_cast<int32_t>(kZeroPoint / 8));
   }
-  void Add(const Weights<kType>& weights, const int8_t* four_inputs, uint32_t quads) {
+  void Add(const Weights<kType, Input>& weights, const int8_t* four_inputs, uint32_t quads) {
     const Ints products = _mm256_maddubs_epi16(weights.bytes, FourInputs(four_inputs));
     pairs = quads % kQuads == 0 ? products : _mm256_add_epi16(pairs, products);
     KeepOrder(pairs);
@@ -107,7 +107,7 @@ struct Dot {
 // Eight-bit weights: |w| times a with the sign of w, at most 2 * 128 * 127 = 32512 a pair. The
 // stored q + 128 becomes signed again, so the zero point is gone.
 template <>
-struct Weights<DType::kQ8_0> {
+struct Weights<DType::kQ8_0, int8_t> {
   Ints magnitude;
   Ints sign;
   explicit Weights(Ints q)
@@ -115,13 +115,38 @@ struct Weights<DType::kQ8_0> {
         sign(_mm256_xor_si256(q, _mm256_set1_epi8(INT8_MIN))) {}
 };
 template <>
-struct Dot<DType::kQ8_0> {
+struct Dot<DType::kQ8_0, int8_t> {
   Ints sum;
   void Start(int32_t /*minus8*/) { sum = _mm256_setzero_si256(); }
-  void Add(const Weights<DType::kQ8_0>& weights, const int8_t* four_inputs, uint32_t /*quads*/) {
+  void Add(const Weights<DType::kQ8_0, int8_t>& weights, const int8_t* four_inputs,
+           uint32_t /*quads*/) {
     const Ints inputs = _mm256_sign_epi8(FourInputs(four_inputs), weights.sign);
     const Ints pairs = _mm256_maddubs_epi16(weights.magnitude, inputs);
     sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    KeepOrder(sum);
+  }
+  Ints Total() const { return sum; }
+};
+
+// 16-bit activations: a quad's bytes become inputs 0, 2 and inputs 1, 3, which madd multiplies and
+// adds in int32; nothing can overflow.
+template <DType kType>
+struct Weights<kType, int16_t> {
+  Ints even, odd;
+  explicit Weights(Ints q)
+      : even(_mm256_and_si256(q, _mm256_set1_epi32(0x00ff00ff))), odd(_mm256_srli_epi16(q, 8)) {}
+};
+template <DType kType>
+struct Dot<kType, int16_t> {
+  Ints sum;
+  void Start(int32_t minus8) {
+    sum = _mm256_set1_epi32(minus8 * static_cast<int32_t>(LayoutOf(kType).zero_point / 8));
+  }
+  void Add(const Weights<kType, int16_t>& weights, const int16_t* four_inputs, uint32_t) {
+    int32_t pairs[2];
+    __builtin_memcpy(pairs, four_inputs, 8);
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(weights.even, _mm256_set1_epi32(pairs[0])));
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(weights.odd, _mm256_set1_epi32(pairs[1])));
     KeepOrder(sum);
   }
   Ints Total() const { return sum; }
@@ -140,19 +165,33 @@ inline uint32_t AbsoluteMaxBits(const float* x) {
   return static_cast<uint32_t>(_mm_cvtsi128_si32(four));
 }
 
+// 16 values times `inverse`, rounded to nearest even: int16 in order, and their sum.
+inline Ints RoundHalf(const float* x, float inverse, int32_t* sum) {
+  const Ints low = _mm256_cvtps_epi32(Mul(Load(x), Set(inverse)));
+  const Ints high = _mm256_cvtps_epi32(Mul(Load(x + 8), Set(inverse)));
+  const Ints both = _mm256_add_epi32(low, high);
+  __m128i four = _mm_add_epi32(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
+  four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+  four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0xb1));
+  *sum = _mm_cvtsi128_si32(four);
+  return _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
+}
+
 inline void QuantizeGroup(const float* x, float inverse, int8_t* quants, int32_t* sums) {
   for (uint32_t half = 0; half < 2; ++half) {
-    const Ints low = _mm256_cvtps_epi32(Mul(Load(x + 16 * half), Set(inverse)));
-    const Ints high = _mm256_cvtps_epi32(Mul(Load(x + 16 * half + 8), Set(inverse)));
-    const Ints both = _mm256_add_epi32(low, high);
-    __m128i four = _mm_add_epi32(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
-    four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
-    four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0xb1));
-    sums[half] = _mm_cvtsi128_si32(four);
-    const Ints words = _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
+    const Ints words = RoundHalf(x + 16 * half, inverse, sums + half);
     _mm_storeu_si128(
         reinterpret_cast<__m128i*>(quants + 16 * half),
         _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+  }
+}
+
+// As int16, the middle two of every four exchanged.
+inline void QuantizeGroup(const float* x, float inverse, int16_t* quants, int32_t* sums) {
+  for (uint32_t half = 0; half < 2; ++half) {
+    const Ints words = RoundHalf(x + 16 * half, inverse, sums + half);
+    const Ints exchanged = _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(words, 0xd8), 0xd8);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(quants + 16 * half), exchanged);
   }
 }
 

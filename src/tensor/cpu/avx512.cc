@@ -73,14 +73,14 @@ inline Ints HighNibbles(Ints v) { return LowNibbles(_mm512_srli_epi16(v, 4)); }
 inline Floats ToFloats(Ints v) { return _mm512_cvtepi32_ps(v); }
 
 // Weight bytes as Dot wants them: unsigned for all types.
-template <DType kType>
+template <DType kType, typename Input>
 struct Weights {
   Ints bytes;
   explicit Weights(Ints q) : bytes(q) {}
 };
 
 // An exact integer dot product of 32 (or 16) inputs: lane = output.
-template <DType kType>
+template <DType kType, typename Input>
 struct Dot {
   Ints sum;
   // `minus8` is -8 times the sum of the activations that will be met.
@@ -90,10 +90,32 @@ struct Dot {
     sum = _mm512_set1_epi32(minus8 * static_cast<int32_t>(kZeroPoint / 8));
   }
   // `quads` counts the quads already added to this dot.
-  void Add(const Weights<kType>& weights, const int8_t* four_inputs, uint32_t /*quads*/) {
+  void Add(const Weights<kType, Input>& weights, const int8_t* four_inputs, uint32_t /*quads*/) {
     int32_t four;
     __builtin_memcpy(&four, four_inputs, 4);
     sum = _mm512_dpbusd_epi32(sum, weights.bytes, _mm512_set1_epi32(four));
+  }
+  Ints Total() const { return sum; }
+};
+
+// The same with 16-bit activations: a quad's bytes become inputs 0, 2 and inputs 1, 3.
+template <DType kType>
+struct Weights<kType, int16_t> {
+  Ints even, odd;
+  explicit Weights(Ints q)
+      : even(_mm512_and_si512(q, _mm512_set1_epi32(0x00ff00ff))), odd(_mm512_srli_epi16(q, 8)) {}
+};
+template <DType kType>
+struct Dot<kType, int16_t> {
+  Ints sum;
+  void Start(int32_t minus8) {
+    sum = _mm512_set1_epi32(minus8 * static_cast<int32_t>(LayoutOf(kType).zero_point / 8));
+  }
+  void Add(const Weights<kType, int16_t>& weights, const int16_t* four_inputs, uint32_t) {
+    int32_t pairs[2];
+    __builtin_memcpy(pairs, four_inputs, 8);
+    sum = _mm512_dpwssd_epi32(sum, weights.even, _mm512_set1_epi32(pairs[0]));
+    sum = _mm512_dpwssd_epi32(sum, weights.odd, _mm512_set1_epi32(pairs[1]));
   }
   Ints Total() const { return sum; }
 };
@@ -113,6 +135,17 @@ inline void QuantizeGroup(const float* x, float inverse, int8_t* quants, int32_t
     const __m512i rounded = _mm512_cvtps_epi32(scaled);
     sums[half] = _mm512_reduce_add_epi32(rounded);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(quants + 16 * half), _mm512_cvtepi32_epi8(rounded));
+  }
+}
+// As int16, the middle two of every four exchanged.
+inline void QuantizeGroup(const float* x, float inverse, int16_t* quants, int32_t* sums) {
+  for (uint32_t half = 0; half < 2; ++half) {
+    const __m512 scaled = _mm512_mul_ps(_mm512_loadu_ps(x + 16 * half), _mm512_set1_ps(inverse));
+    const __m512i rounded = _mm512_cvtps_epi32(scaled);
+    sums[half] = _mm512_reduce_add_epi32(rounded);
+    _mm256_storeu_si256(
+        reinterpret_cast<__m256i*>(quants + 16 * half),
+        _mm512_cvtepi32_epi16(_mm512_shuffle_epi32(rounded, static_cast<_MM_PERM_ENUM>(0xd8))));
   }
 }
 

@@ -19,17 +19,17 @@ inline Floats LoadFloatWeights(const std::byte* p) {
   return Load(reinterpret_cast<const float*>(p));
 }
 
-// Adds one quad of inputs to every row's dot.
-template <DType kType, int kRows>
-inline void AddQuad(Dot<kType>* dots, Ints quants, const int8_t* inputs, uint32_t quads) {
-  const Weights<kType> weights(quants);
+// Adds one quad of inputs to every row's dot. Input: int8_t or int16_t, the activations.
+template <DType kType, int kRows, typename Input>
+inline void AddQuad(Dot<kType, Input>* dots, Ints quants, const Input* inputs, uint32_t quads) {
+  const Weights<kType, Input> weights(quants);
 #pragma GCC unroll 8
   for (int row = 0; row < kRows; ++row) dots[row].Add(weights, inputs + 32 * row, quads);
 }
 
 // kQuads quads (8 = a group, 4 = a half) from `first` on, of one vector of outputs.
-template <DType kType, int kRows, uint32_t kFirst, uint32_t kQuads>
-inline void AddQuads(Dot<kType>* dots, const std::byte* quants, const int8_t* inputs) {
+template <DType kType, int kRows, uint32_t kFirst, uint32_t kQuads, typename Input>
+inline void AddQuads(Dot<kType, Input>* dots, const std::byte* quants, const Input* inputs) {
   if constexpr (LayoutOf(kType).quant_bytes == 256) {
 #pragma GCC unroll 4
     for (uint32_t pair = 0; pair < kQuads / 2; ++pair) {
@@ -47,8 +47,8 @@ inline void AddQuads(Dot<kType>* dots, const std::byte* quants, const int8_t* in
 }
 
 // sums[row] = fma(dot, scale * activation scale, sums[row]).
-template <DType kType, int kRows>
-inline void AddScaled(Floats* sums, const Dot<kType>* dots, Floats scales,
+template <DType kType, int kRows, typename Input>
+inline void AddScaled(Floats* sums, const Dot<kType, Input>* dots, Floats scales,
                       const ActivationGroup* groups) {
 #pragma GCC unroll 8
   for (int row = 0; row < kRows; ++row) {
@@ -57,13 +57,13 @@ inline void AddScaled(Floats* sums, const Dot<kType>* dots, Floats scales,
 }
 
 // One group of inputs of one vector of outputs (at byte 4 * lane of each quad, lane of each scale).
-template <DType kType, int kRows>
-inline void AddGroup(Floats* sums, const std::byte* group, uint32_t lane, const int8_t* inputs,
+template <DType kType, int kRows, typename Input>
+inline void AddGroup(Floats* sums, const std::byte* group, uint32_t lane, const Input* inputs,
                      const ActivationGroup* groups) {
   constexpr PanelLayout kLayout = LayoutOf(kType);
   const std::byte* quants = group + 4 * lane;
   const std::byte* scales = group + kLayout.scale_bytes * lane;
-  Dot<kType> dots[kRows];
+  Dot<kType, Input> dots[kRows];
   if constexpr (kLayout.scales == 2) {
 #pragma GCC unroll 8
     for (int row = 0; row < kRows; ++row) dots[row].Start(groups[row].minus8_first);
@@ -94,13 +94,14 @@ inline void AddGroup(Floats* sums, const std::byte* group, uint32_t lane, const 
 }
 
 // A tile of the task: `panel` times rows [row, row + kRows), into sums[kRows][16].
-template <DType kType, int kRows>
+template <DType kType, typename Input, int kRows>
 void QuantTile(const ProductTask& task, const std::byte* panel, uint32_t row, float* sums_out) {
   const uint32_t inputs = task.matrix->inputs();
   const uint32_t group_count = inputs / kGroupInputs;
   const uint32_t tile = row / kTileRows * kTileRows;
   const uint32_t tile_rows = task.rows - tile < kTileRows ? task.rows - tile : kTileRows;
-  const int8_t* quants = task.quants + size_t{tile} * inputs + 32 * (row - tile);
+  const auto* quants = reinterpret_cast<const Input*>(task.quants) + size_t{tile} * inputs +
+                       kGroupInputs * (row - tile);
   const ActivationGroup* groups = task.groups + size_t{tile} * group_count + (row - tile);
   // Few rows: all vectors of the panel in one pass. Many: one pass each, to keep sums in registers.
   constexpr uint32_t kTogether = kRows <= 2 ? kParts : 1;
@@ -112,7 +113,7 @@ void QuantTile(const ProductTask& task, const std::byte* panel, uint32_t row, fl
       for (int r = 0; r < kRows; ++r) sums[part][r] = Zero();
     }
     const std::byte* weights = panel;
-    const int8_t* group_quants = quants;
+    const Input* group_quants = quants;
     const ActivationGroup* group_info = groups;
     for (uint32_t g = 0; g < group_count; ++g) {
 #pragma GCC unroll 2
@@ -170,41 +171,41 @@ void FloatTile(const ProductTask& task, const std::byte* panel, uint32_t row, fl
   }
 }
 
-template <DType kType, int kRows>
+template <DType kType, typename Input, int kRows>
 inline void Tile(const ProductTask& task, const std::byte* panel, uint32_t row, float* sums) {
   if constexpr (LayoutOf(kType).quant_bytes == 0) {
     FloatTile<kType, kRows>(task, panel, row, sums);
   } else {
-    QuantTile<kType, kRows>(task, panel, row, sums);
+    QuantTile<kType, Input, kRows>(task, panel, row, sums);
   }
 }
 
-template <DType kType>
+template <DType kType, typename Input>
 void TileOf(uint32_t rows, const ProductTask& task, const std::byte* panel, uint32_t row,
             float* sums) {
   if constexpr (kTileRowsMax > 4) {
     switch (rows) {
       case 5:
-        return Tile<kType, 5>(task, panel, row, sums);
+        return Tile<kType, Input, 5>(task, panel, row, sums);
       case 6:
-        return Tile<kType, 6>(task, panel, row, sums);
+        return Tile<kType, Input, 6>(task, panel, row, sums);
       case 7:
-        return Tile<kType, 7>(task, panel, row, sums);
+        return Tile<kType, Input, 7>(task, panel, row, sums);
       case 8:
-        return Tile<kType, 8>(task, panel, row, sums);
+        return Tile<kType, Input, 8>(task, panel, row, sums);
       default:
         break;
     }
   }
   switch (rows) {
     case 1:
-      return Tile<kType, 1>(task, panel, row, sums);
+      return Tile<kType, Input, 1>(task, panel, row, sums);
     case 2:
-      return Tile<kType, 2>(task, panel, row, sums);
+      return Tile<kType, Input, 2>(task, panel, row, sums);
     case 3:
-      return Tile<kType, 3>(task, panel, row, sums);
+      return Tile<kType, Input, 3>(task, panel, row, sums);
     default:
-      return Tile<kType, 4>(task, panel, row, sums);
+      return Tile<kType, Input, 4>(task, panel, row, sums);
   }
 }
 
@@ -225,8 +226,8 @@ inline void FinishTile(const ProductTask& task, uint32_t panel, uint32_t row, ui
   }
 }
 
-template <DType kType>
-void MultiplyAs(const ProductTask& task) {
+template <DType kType, typename Input>
+void MultiplyWith(const ProductTask& task) {
   alignas(64) float sums[kTileRowsMax * kPanelOutputs];
   for (uint32_t panel = task.panel_begin; panel < task.panel_end; ++panel) {
     const std::byte* weights = task.matrix->panel(panel);
@@ -234,11 +235,19 @@ void MultiplyAs(const ProductTask& task) {
       // Never across an activation tile, since kTileRowsMax divides kTileRows.
       const uint32_t left = task.row_end - row;
       const uint32_t rows = left < kTileRowsMax ? left : kTileRowsMax;
-      TileOf<kType>(rows, task, weights, row, sums);
+      TileOf<kType, Input>(rows, task, weights, row, sums);
       FinishTile(task, panel, row, rows, sums);
       row += rows;
     }
   }
+}
+
+template <DType kType>
+void MultiplyAs(const ProductTask& task) {
+  if constexpr (LayoutOf(kType).quant_bytes != 0) {
+    if (task.bits == ActivationBits::k16) return MultiplyWith<kType, int16_t>(task);
+  }
+  MultiplyWith<kType, int8_t>(task);
 }
 
 void Multiply(const ProductTask& task) {

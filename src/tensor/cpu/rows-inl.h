@@ -16,8 +16,11 @@ inline float FoldSum(float* lanes) {
   return lanes[0];
 }
 
-void Quantize(const QuantizeTask& task) {
-  int8_t* quants = task.quants;
+template <typename Input>
+void QuantizeAs(const QuantizeTask& task) {
+  constexpr float kQuantMax =
+      QuantMax(sizeof(Input) == 1 ? ActivationBits::k8 : ActivationBits::k16);
+  auto* quants = reinterpret_cast<Input*>(task.quants);
   ActivationGroup* out = task.groups;
   for (uint32_t first = 0; first < task.inputs; first += kGroupInputs) {
     const uint32_t bits = AbsoluteMaxBits(task.x + first);
@@ -27,18 +30,23 @@ void Quantize(const QuantizeTask& task) {
     float scale = 0;
     if (bits >= 0x7f800000u) {
       scale = __builtin_nanf("");  // infinite or NaN: the whole row's products become NaN
-      __builtin_memset(quants, 0, kGroupInputs);
+      __builtin_memset(quants, 0, kGroupInputs * sizeof(Input));
     } else if (largest < 0x1.0p-100f) {
-      __builtin_memset(quants, 0, kGroupInputs);
+      __builtin_memset(quants, 0, kGroupInputs * sizeof(Input));
     } else {
-      scale = largest / 127.0f;
-      QuantizeGroup(task.x + first, 127.0f / largest, quants, sums);
+      scale = largest / kQuantMax;
+      QuantizeGroup(task.x + first, kQuantMax / largest, quants, sums);
     }
     const int32_t sum = sums[0] + sums[1];
     *out = {scale, scale * static_cast<float>(sum), -8 * sum, -8 * sums[0]};
     quants += size_t{kGroupInputs} * task.tile_rows;
     out += task.tile_rows;
   }
+}
+
+void Quantize(const QuantizeTask& task) {
+  if (task.bits == ActivationBits::k8) return QuantizeAs<int8_t>(task);
+  QuantizeAs<int16_t>(task);
 }
 
 void RmsNormRow(const float* x, const float* weight, float epsilon, uint32_t n, float* out) {

@@ -24,6 +24,16 @@ int32_t QuantAt(const std::byte* group, const PanelLayout& layout, uint32_t lane
   return static_cast<int32_t>(group[quad * 64 + 4 * lane + i % 4]);
 }
 
+// The quant of input `i` of a group that begins at entry `first`.
+int32_t ActivationAt(const ProductTask& task, size_t first, uint32_t i) {
+  if (task.bits == ActivationBits::k8) {
+    return static_cast<int8_t>(task.quants[first + i]);
+  }
+  constexpr uint32_t kPlace[4] = {0, 2, 1, 3};
+  const std::byte* place = task.quants + 2 * (first + i / 4 * 4 + kPlace[i % 4]);
+  return static_cast<int16_t>(LoadU16(place));
+}
+
 float QuantProduct(const ProductTask& task, const std::byte* panel, uint32_t lane, uint32_t row) {
   const PanelLayout layout = LayoutOf(task.matrix->dtype());
   const uint32_t inputs = task.matrix->inputs();
@@ -34,14 +44,14 @@ float QuantProduct(const ProductTask& task, const std::byte* panel, uint32_t lan
   for (uint32_t g = 0; g < inputs / kGroupInputs; ++g) {
     const std::byte* group = panel + size_t{g} * layout.group_bytes();
     const size_t entry = size_t{g} * tile_rows + (row - tile);
-    const int8_t* quants = task.quants + size_t{tile} * inputs + entry * kGroupInputs;
+    const size_t first_quant = size_t{tile} * inputs + entry * kGroupInputs;
     const ActivationGroup& activation = task.groups[size_t{tile} * (inputs / kGroupInputs) + entry];
     for (uint32_t part = 0; part < layout.scales; ++part) {
       int32_t dot = 0;
       for (uint32_t i = part * part_inputs; i < (part + 1) * part_inputs; ++i) {
         const int32_t weight =
             QuantAt(group, layout, lane, i) - static_cast<int32_t>(layout.zero_point);
-        dot += weight * quants[i];
+        dot += weight * ActivationAt(task, first_quant, i);
       }
       const float scale = ScaleAt(group + layout.scale_offset(part), layout.scale_bytes, lane);
       sum = std::fma(static_cast<float>(dot), scale * activation.scale, sum);
@@ -97,10 +107,27 @@ void Multiply(const ProductTask& task) {
   }
 }
 
+namespace {
+
+// Where ActivationAt reads it.
+void StoreActivation(const QuantizeTask& task, size_t first, uint32_t i, int32_t quant) {
+  if (task.bits == ActivationBits::k8) {
+    task.quants[first + i] = static_cast<std::byte>(static_cast<int8_t>(quant));
+    return;
+  }
+  constexpr uint32_t kPlace[4] = {0, 2, 1, 3};
+  std::byte* place = task.quants + 2 * (first + i / 4 * 4 + kPlace[i % 4]);
+  const auto bits = static_cast<uint16_t>(quant);
+  place[0] = static_cast<std::byte>(bits & 255);
+  place[1] = static_cast<std::byte>(bits >> 8);
+}
+
+}  // namespace
+
 void Quantize(const QuantizeTask& task) {
   for (uint32_t g = 0; g < task.inputs / kGroupInputs; ++g) {
     const float* x = task.x + size_t{g} * kGroupInputs;
-    int8_t* quants = task.quants + size_t{g} * kGroupInputs * task.tile_rows;
+    const size_t first_quant = size_t{g} * kGroupInputs * task.tile_rows;
     float largest = 0;
     bool finite = true;
     for (uint32_t i = 0; i < kGroupInputs; ++i) {
@@ -112,14 +139,14 @@ void Quantize(const QuantizeTask& task) {
     if (!finite) {
       scale = std::nanf("");
     } else if (!tiny) {
-      scale = largest / 127.0f;
+      scale = largest / QuantMax(task.bits);
     }
-    const float inverse = finite && !tiny ? 127.0f / largest : 0.0f;
+    const float inverse = finite && !tiny ? QuantMax(task.bits) / largest : 0.0f;
     int32_t sum = 0;
     int32_t first = 0;
     for (uint32_t i = 0; i < kGroupInputs; ++i) {
       const int32_t quant = finite ? static_cast<int32_t>(std::nearbyint(x[i] * inverse)) : 0;
-      quants[i] = static_cast<int8_t>(quant);
+      StoreActivation(task, first_quant, i, quant);
       sum += quant;
       if (i < 16) first += quant;
     }
