@@ -2,7 +2,7 @@
 //! Face's generation tag becomes `{% if true %}`. Tags so long that compiling them recurses too
 //! deeply, and recursive loops, are refused. `A * B` becomes `A|__factor * B|__factor`. Every value
 //! that gets a name passes a filter of template_keep: `{% set x = E %}` becomes
-//! `{% set x = (E)|__keep %}`, and behind for, macro, call and with stands `{% set x = x|__keep %}`.
+//! `{% set x = (E)|__keep %}`; behind for, macro, call and with stands `{% set x = x|__keep %}`.
 
 use minijinja::machinery::{tokenize, Span, Token};
 use minijinja::syntax::SyntaxConfig;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Makes expected.json: what Jinja2, set up as Hugging Face's transformers sets it up, renders for
-the chat templates of the llama-cpp-python sdist and the conversations below. Independent of our code.
+the chat templates of the llama-cpp-python sdist and the conversations below. It shares no code with
+ours.
 
     python3 make_goldens.py TEMPLATES_FOLDER      (needs PyPI jinja2; see manifest.json)
 """

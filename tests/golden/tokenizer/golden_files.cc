@@ -1,5 +1,5 @@
-// tests/golden/tokenizer/golden_files.cc: readers of the test's files, and its main, which takes the
-// folders that run.sh finds.
+// tests/golden/tokenizer/golden_files.cc: readers of the test's files, and its main, which takes
+// the folders that run.sh finds.
 #include "golden_files.h"
 
 #include <fmt/format.h>
