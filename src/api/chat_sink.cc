@@ -152,7 +152,10 @@ void ChatSink::Answer(net::HttpResponse response) {
 
 void ChatSink::TellDone() {
   summary_.total = clock_.Now() - start_;
-  if (client_left_) summary_.http_status = 499;
+  if (client_left_) {
+    summary_.failure = Status(base::Code::kCancelled, "the client left");
+    summary_.http_status = 499;
+  }
   const Done done = done_;  // both outlive this object
   const Summary summary = std::move(summary_);
   done(summary);

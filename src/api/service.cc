@@ -181,6 +181,7 @@ void Service::Answer(Call& call, HttpResponse response) {
 }
 
 HttpResponse Service::FormatRefusal(const net::HttpRefusal& refusal) const {
+  if (refusal.status == 503 && draining_.load()) return ErrorResponse(ErrorFromStatus(Draining()));
   return ErrorResponse(ErrorFromHttp(refusal.status, std::string(refusal.message)));
 }
 

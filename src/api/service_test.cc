@@ -156,6 +156,11 @@ TEST(Service, RefusalsOfTheTransportSpeakTheDialect) {
   const net::HttpResponse response =
       fixture.service.FormatRefusal({.status = 413, .message = "the body is larger than 8 bytes"});
   EXPECT_EQ(response.status, 413);
+  fixture.service.BeginDrain();
+  const net::HttpResponse draining =
+      fixture.service.FormatRefusal({.status = 503, .message = "shutting down"});
+  EXPECT_EQ(json::parse(draining.body)["error"]["code"], "server_stopping");
+  EXPECT_EQ(draining.headers.Get("Retry-After"), "5");
   EXPECT_EQ(json::parse(response.body)["error"]["type"], "invalid_request_error");
 }
 
