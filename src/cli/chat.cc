@@ -274,7 +274,8 @@ base::Status RunChat(const ChatSettings& settings, const VariableReader& variabl
   std::unique_ptr<LocalEngine> local;
   std::unique_ptr<Talker> talker;
   if (settings.url.empty()) {
-    ASSIGN_OR_RETURN(local, LocalEngine::Load(settings.engine, variables, clock, ErrorTerminal()));
+    ASSIGN_OR_RETURN(const ModelReference model, LocateEngineModel(settings.engine, variables));
+    ASSIGN_OR_RETURN(local, LocalEngine::Load(model, settings.engine, {clock}, ErrorTerminal()));
     ASSIGN_OR_RETURN(talker, LocalTalker::Create(*local));
   } else {
     ASSIGN_OR_RETURN(talker, RemoteTalker::Connect(settings.url, settings.api_key,

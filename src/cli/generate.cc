@@ -249,8 +249,9 @@ base::Status RunGenerate(const GenerateSettings& settings, const VariableReader&
     return base::InvalidArgument("--input", "--input: " + input.status().message());
   }
   const base::SystemClock clock;
+  ASSIGN_OR_RETURN(const ModelReference model, LocateEngineModel(settings.engine, variables));
   ASSIGN_OR_RETURN(const std::unique_ptr<LocalEngine> local,
-                   LocalEngine::Load(settings.engine, variables, clock, ErrorTerminal()));
+                   LocalEngine::Load(model, settings.engine, {clock}, ErrorTerminal()));
   const LineDefaults defaults{settings.seed, settings.max_tokens, local->tokenizer().size()};
   // Everything that decides an answer besides its line. The context does, by the default
   // max_tokens.

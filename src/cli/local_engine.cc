@@ -113,18 +113,24 @@ uint64_t AvailableMemory() {
   return available;
 }
 
-base::Result<std::unique_ptr<LocalEngine>> LocalEngine::Load(const EngineSettings& settings,
-                                                             const VariableReader& variables,
-                                                             const base::Clock& clock,
+base::Result<ModelReference> LocateEngineModel(const EngineSettings& settings,
+                                               const VariableReader& variables) {
+  return LocateModel(settings.model, !settings.no_pull, variables);
+}
+
+base::Result<std::unique_ptr<LocalEngine>> LocalEngine::Load(ModelReference reference,
+                                                             const EngineSettings& settings,
+                                                             const Surroundings& surroundings,
                                                              const ProgressOutput& output) {
   std::unique_ptr<LocalEngine> local(new LocalEngine);
-  ASSIGN_OR_RETURN(local->reference_, LocateModel(settings.model, !settings.no_pull, variables));
-  RETURN_IF_ERROR(local->LoadParts(settings, clock, output));
+  local->reference_ = std::move(reference);
+  RETURN_IF_ERROR(local->LoadParts(settings, surroundings, output));
   local->engine_->Start();
   return local;
 }
 
-base::Status LocalEngine::LoadParts(const EngineSettings& settings, const base::Clock& clock,
+base::Status LocalEngine::LoadParts(const EngineSettings& settings,
+                                    const Surroundings& surroundings,
                                     const ProgressOutput& output) {
   ASSIGN_OR_RETURN(const tensor::KernelTable* kernels, tensor::SelectKernels(settings.kernels));
   kernels_name_ = kernels->name;
@@ -135,8 +141,9 @@ base::Status LocalEngine::LoadParts(const EngineSettings& settings, const base::
   if (!file.ok()) return Named(reference_, file.status());
   if (const base::Status status = LoadText(**file); !status.ok()) return Named(reference_, status);
 
-  Progress progress(clock, output, "load", ProgressUnit::kBytes);
+  Progress progress(surroundings.clock, output, "load", ProgressUnit::kBytes);
   engine::EngineOptions options;
+  options.metrics = surroundings.metrics;
   options.sequences_max = settings.sequences;
   options.waiting_max = std::max(options.waiting_max, 2 * settings.sequences);
   options.rows_max = std::max(options.rows_max, settings.sequences);
@@ -175,7 +182,8 @@ base::Status LocalEngine::LoadParts(const EngineSettings& settings, const base::
                     FormatBytes(options.kv_budget_bytes), FormatBytes(info.page_bytes)));
   }
   kv_memory_ = options.kv_budget_bytes;
-  ASSIGN_OR_RETURN(engine_, engine::Engine::Create(*model_, *tokenizer_, clock, options));
+  ASSIGN_OR_RETURN(engine_,
+                   engine::Engine::Create(*model_, *tokenizer_, surroundings.clock, options));
   return base::OkStatus();
 }
 

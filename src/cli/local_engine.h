@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "model/gguf.h"
 #include "model/model.h"
+#include "telemetry/metrics.h"
 #include "tensor/thread_pool.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -38,6 +39,10 @@ struct EngineSettings {
 // --model, --threads, --context, --kv-memory, ...
 void AddEngineOptions(OptionTable& table, EngineSettings& settings);
 
+// Finds the model of the settings, or pulls it. kNotFound, kUnavailable: no such model here.
+base::Result<ModelReference> LocateEngineModel(const EngineSettings& settings,
+                                               const VariableReader& variables);
+
 // Bytes of keys and values when nobody says: enough for every sequence at kTypicalTokens, and for
 // one of the whole context; at most half of what the machine has available, at least one page.
 struct KvNeed {
@@ -53,12 +58,18 @@ uint64_t AvailableMemory();
 // A resource type.
 class LocalEngine {
  public:
-  // Finds (or pulls) the model, loads it with progress on `output`, and starts the engine. `clock`
-  // is borrowed. kNotFound, kUnavailable: no such model here; kCorrupt, kUnsupported: its file;
-  // kInvalidArgument: a setting. Messages name the file, so they are for the operator only.
-  static base::Result<std::unique_ptr<LocalEngine>> Load(const EngineSettings& settings,
-                                                         const VariableReader& variables,
-                                                         const base::Clock& clock,
+  // What the parts borrow.
+  struct Surroundings {
+    const base::Clock& clock;
+    telemetry::EngineMetrics* metrics =
+        nullptr;  // gets the engine's latencies, if anyone wants them
+  };
+  // Loads the model that LocateEngineModel found, with progress on `output`, and starts the engine.
+  // kCorrupt, kUnsupported: the file; kInvalidArgument: a setting. Messages name the file, so they
+  // are for the operator only.
+  static base::Result<std::unique_ptr<LocalEngine>> Load(ModelReference reference,
+                                                         const EngineSettings& settings,
+                                                         const Surroundings& surroundings,
                                                          const ProgressOutput& output);
 
   engine::Engine& engine() { return *engine_; }
@@ -74,7 +85,7 @@ class LocalEngine {
 
  private:
   LocalEngine() = default;
-  base::Status LoadParts(const EngineSettings& settings, const base::Clock& clock,
+  base::Status LoadParts(const EngineSettings& settings, const Surroundings& surroundings,
                          const ProgressOutput& output);
   base::Status LoadText(const model::Gguf& file);
 

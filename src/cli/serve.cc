@@ -137,10 +137,12 @@ base::Status RunServe(const ServeSettings& settings, const VariableReader& varia
       net::HttpServer::Start(ServerOptions(settings), gate);
   if (!server.ok()) return NamingFlag(server.status());
 
-  ASSIGN_OR_RETURN(const std::unique_ptr<LocalEngine> local,
-                   LocalEngine::Load(settings.engine, variables, clock, ErrorTerminal()));
+  ASSIGN_OR_RETURN(const ModelReference reference, LocateEngineModel(settings.engine, variables));
+  telemetry::Metrics metrics(api::Service::RoutePatterns(), std::string(kVersion), reference.id);
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<LocalEngine> local,
+      LocalEngine::Load(reference, settings.engine, {clock, &metrics.engine}, ErrorTerminal()));
   engine::Engine& engine = local->engine();
-  telemetry::Metrics metrics(api::Service::RoutePatterns(), std::string(kVersion), local->id());
   api::Service service(
       ServiceConfigFor(settings, *local, clock),
       {.generator = engine,
