@@ -20,6 +20,7 @@
 #include "tensor/dequantize.h"
 #include "tensor/numerics.h"
 #include "tensor/ops.h"
+#include "tensor/weight_arena.h"
 
 namespace plumb::model {
 namespace {
@@ -123,6 +124,7 @@ struct EmbeddingTable {
 };
 
 struct LlamaWeights {
+  tensor::WeightArena arena;  // of every matrix below, so it goes last
   EmbeddingTable embedding;
   std::vector<Layer> layers;
   std::vector<float> output_norm;
@@ -174,8 +176,8 @@ Result<Layer> LoadLayer(WeightReader& reader, const Config& config, uint32_t ind
 
 Result<LlamaWeights> LoadWeights(const Gguf& gguf, const Config& config, uint32_t context_max,
                                  const LoadOptions& options) {
-  WeightReader reader(gguf, options);
   LlamaWeights weights;
+  WeightReader reader(gguf, options, weights.arena);
   ASSIGN_OR_RETURN(weights.embedding, LoadEmbedding(reader, config));
   weights.layers.reserve(config.layers);
   for (uint32_t i = 0; i < config.layers; ++i) {

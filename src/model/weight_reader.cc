@@ -64,8 +64,8 @@ Status CheckWeights(const Gguf& gguf, std::span<const WeightSpec> specs, std::st
   return base::OkStatus();
 }
 
-WeightReader::WeightReader(const Gguf& gguf, const LoadOptions& options)
-    : gguf_(gguf), options_(options) {
+WeightReader::WeightReader(const Gguf& gguf, const LoadOptions& options, tensor::WeightArena& arena)
+    : gguf_(gguf), options_(options), arena_(arena) {
   for (const GgufTensor& tensor : gguf.tensors()) progress_.bytes_total += tensor.bytes.size();
 }
 
@@ -87,7 +87,8 @@ Result<tensor::PackedMatrix> WeightReader::Matrix(const std::string& name, uint6
                                                   uint64_t inputs) {
   ASSIGN_OR_RETURN(const GgufTensor* tensor, FindChecked(gguf_, name, outputs, inputs));
   ASSIGN_OR_RETURN(const tensor::DType type, TypeOf(*tensor));
-  auto matrix = tensor::PackedMatrix::Pack(type, outputs, inputs, tensor->bytes, options_.pool);
+  auto matrix =
+      tensor::PackedMatrix::Pack(type, outputs, inputs, tensor->bytes, options_.pool, &arena_);
   if (!matrix.ok()) {
     Status status(matrix.status().code(),
                   fmt::format("tensor {}: {}", name, matrix.status().message()));

@@ -15,6 +15,7 @@
 #include "model/gguf.h"
 #include "model/load.h"
 #include "tensor/packed_matrix.h"
+#include "tensor/weight_arena.h"
 
 namespace plumb::model {
 
@@ -32,10 +33,11 @@ struct WeightSpec {
 base::Status CheckWeights(const Gguf& gguf, std::span<const WeightSpec> specs,
                           std::string_view family);
 
-// One loading; borrows both arguments. Thread: one at a time.
+// One loading; borrows its arguments. Matrices lie in `arena`, which outlives them. Thread: one at
+// a time.
 class WeightReader {
  public:
-  WeightReader(const Gguf& gguf, const LoadOptions& options);
+  WeightReader(const Gguf& gguf, const LoadOptions& options, tensor::WeightArena& arena);
 
   // The tensor itself. kCorrupt, kUnsupported: as CheckWeights.
   base::Result<const GgufTensor*> Raw(const std::string& name, uint64_t outputs, uint64_t inputs);
@@ -54,6 +56,7 @@ class WeightReader {
 
   const Gguf& gguf_;
   const LoadOptions& options_;
+  tensor::WeightArena& arena_;
   std::set<std::string_view> taken_;
   LoadProgress progress_;
   uint64_t resident_bytes_ = 0;

@@ -146,6 +146,7 @@ struct Dot<kType, int16_t> {
     int32_t pairs[2];
     __builtin_memcpy(pairs, four_inputs, 8);
     sum = _mm256_add_epi32(sum, _mm256_madd_epi16(weights.even, _mm256_set1_epi32(pairs[0])));
+    KeepOrder(sum);
     sum = _mm256_add_epi32(sum, _mm256_madd_epi16(weights.odd, _mm256_set1_epi32(pairs[1])));
     KeepOrder(sum);
   }
