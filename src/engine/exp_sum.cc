@@ -83,7 +83,11 @@ PLUMB_INLINE double WeightSumInline(const float* logits, size_t count, float max
 PLUMB_EXP_KERNELS(Baseline, )
 #if defined(__x86_64__)
 PLUMB_EXP_KERNELS(Avx2, __attribute__((target("avx2"))))
+#if defined(__clang__)  // it knows the width only as a flag of the whole file
+PLUMB_EXP_KERNELS(Avx512, __attribute__((target("avx512f,avx512dq"))))
+#else
 PLUMB_EXP_KERNELS(Avx512, __attribute__((target("avx512f,avx512dq,prefer-vector-width=512"))))
+#endif
 #endif
 
 }  // namespace
