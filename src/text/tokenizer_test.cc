@@ -196,13 +196,18 @@ TEST(Tokenizer, BearsOddVocabularies) {
   EXPECT_EQ(Tokenizer::FromVocabulary(pieces).status().code(), Code::kInvalidArgument);
 }
 
-TEST(Tokenizer, AnEndTokenOfAnyKindIsControl) {
+TEST(Tokenizer, AnUnmistakableEndTokenIsControlWhateverTheFileSays) {
   VocabularySpec spec = ByteLevelSpec();
   spec.tokens[8] = "<|eot_id|>";
   const auto tokenizer = Build(spec);
   ASSERT_TRUE(tokenizer);
   EXPECT_TRUE(tokenizer->IsControl(TokenId{8}));
   EXPECT_THAT(tokenizer->end_tokens(), ElementsAre(TokenId{7}, TokenId{8}));
+  spec.tokens[8] = "</s>";  // in Gemma, an HTML tag
+  const auto gemma = Build(spec);
+  ASSERT_TRUE(gemma);
+  EXPECT_EQ(gemma->TokenBytes(TokenId{8}), "</s>");
+  EXPECT_THAT(gemma->end_tokens(), ElementsAre(TokenId{7}));
 }
 
 TEST(Tokenizer, EndOfAPartDoesNotEndTheAnswer) {

@@ -64,6 +64,10 @@ uint32_t Rank(const std::string_view (&names)[n], std::string_view name) {
   return at == std::end(names) ? 0 : static_cast<uint32_t>(at - std::begin(names)) + 1;
 }
 
+bool IsUnmistakable(std::string_view name) {
+  return name.starts_with("<|") || name.starts_with("<｜") || name.starts_with("<end_of");
+}
+
 bool IsByteName(std::string_view name) {
   return name.size() == 6 && name.starts_with("<0x") && name.back() == '>' &&
          std::isxdigit(static_cast<unsigned char>(name[3])) &&
@@ -147,8 +151,9 @@ void DecideKinds(const VocabularySpec& spec, VocabularyRules& rules) {
   }
   for (size_t id = 0; id < spec.tokens.size(); ++id) {
     // Some files call these user-defined; as control tokens they are neither shown nor taken from
-    // a user's text.
-    if (rules.kinds[id] == TokenKind::kUserDefined && IsEndName(spec.tokens[id])) {
+    // a user's text. Not so names that may be plain text: Gemma's "</s>" is an HTML tag.
+    if (rules.kinds[id] == TokenKind::kUserDefined && IsEndName(spec.tokens[id]) &&
+        IsUnmistakable(spec.tokens[id])) {
       rules.kinds[id] = TokenKind::kControl;
     }
   }

@@ -57,7 +57,7 @@ TEST(EndTokens, AreThoseThatEndAnAnswer) {
       {"qwen2", {"<|endoftext|>", "<|im_end|>"}},
       {"llama-bpe", {"<|end_of_text|>", "<|eot_id|>"}},
       {"llama-spm", {"</s>"}},
-      {"phi-3", {"</s>", "<|endoftext|>", "<|end|>"}},
+      {"phi-3", {"<|endoftext|>", "<|end|>"}},
       {"gemma-4", {"<eos>", "<|tool_response>", "<turn|>"}},
       {"command-r", {"<|END_OF_TURN_TOKEN|>"}},
       {"deepseek-llm", {"<｜end▁of▁sentence｜>"}},
