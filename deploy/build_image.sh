@@ -85,7 +85,8 @@ check_with_buildah() {
     die "the image does not run as its own user"
   curl -fs --max-time 60 "http://127.0.0.1:$port/v1/chat/completions" \
     -H "Authorization: Bearer $key" -H 'Content-Type: application/json' \
-    -d '{"messages":[{"role":"user","content":"Say hello."}],"max_tokens":16}' || die "no answer"
+    -d '{"model": "smollm2-135m", "max_tokens": 16,
+         "messages": [{"role": "user", "content": "Say hello."}]}' || die "no answer"
   echo
 }
 

@@ -32,7 +32,7 @@ clean_up() {
 trap clean_up EXIT
 
 main() {
-  local question=${1:-What is the capital of France?} port log=$LOGS/demo-server.log
+  local question=${1:-Why is the sky blue?} port log=$LOGS/demo-server.log
   "$ROOT/scripts/setup.sh" build rust run
   build release plumb
   pull "$MODEL"
@@ -47,7 +47,7 @@ main() {
   fi
   say "asking: $question"
   "$PLUMB" chat --url "http://127.0.0.1:$port" --temperature 0 \
-    --once "$question" || die "no answer"
+    --max-tokens 200 --once "$question" || die "no answer"
   stop_server || die "the server stopped with status $?"
   say "the server has stopped; ./scripts/serve.sh serves until you stop it"
 }
