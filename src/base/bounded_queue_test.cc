@@ -1,4 +1,5 @@
 // base/bounded_queue_test.cc: order, the maximum, closing, and several threads at once.
+// The one about threads passes ten thousand values through a queue of sixteen.
 #include "base/bounded_queue.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // base/bytes_test.cc: reads outside the range return nothing and move nothing.
+// Sizes near the top of the range are where a sum would wrap.
 #include "base/bytes.h"
 
 #include <gtest/gtest.h>

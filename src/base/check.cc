@@ -1,4 +1,5 @@
 // base/check.cc: prints a failed CHECK in one write and aborts.
+// To stderr directly: a logger may be what failed.
 #include "base/check.h"
 
 #include <cstdlib>

@@ -1,4 +1,5 @@
 // base/clock.cc: the operating system's clocks, wrapped once.
+// The home of now(); everybody else takes a Clock.
 #include "base/clock.h"
 
 #include <chrono>

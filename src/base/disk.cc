@@ -1,4 +1,5 @@
 // base/disk.cc: POSIX files behind base/disk.h.
+// Every call that may be interrupted is repeated; every way out closes what it opened.
 #include "base/disk.h"
 
 #include <fcntl.h>

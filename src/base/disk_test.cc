@@ -1,24 +1,22 @@
 // base/disk_test.cc: files in a scratch folder, and each error that disk.h names.
+// Tests run side by side, so each has a folder of its own.
 #include "base/disk.h"
 
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <filesystem>
+
+#include "base/testing/scratch_folder.h"
 
 namespace plumb::base {
 namespace {
 
 class Disk : public testing::Test {
  protected:
-  Disk() : folder_(testing::TempDir() + "plumb_disk_" + std::to_string(getpid())) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~Disk() override { std::filesystem::remove_all(folder_); }
-  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+  std::string Path(const std::string& name) const { return scratch_.File(name); }
 
  private:
-  std::string folder_;
+  ScratchFolder scratch_;
 };
 
 TEST_F(Disk, WritesAndReadsWholeFiles) {

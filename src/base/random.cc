@@ -1,4 +1,5 @@
 // base/random.cc: Philox4x32-10, SplitMix64, and the operating system's entropy.
+// Philox is held against the published vectors in random_test.cc.
 #include "base/random.h"
 
 #include <sys/random.h>

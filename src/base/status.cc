@@ -1,4 +1,5 @@
 // base/status.cc: the names of the codes and the form a status takes in a log line.
+// Read base/status.h for what each code means.
 #include "base/status.h"
 
 namespace plumb::base {

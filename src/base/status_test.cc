@@ -1,4 +1,5 @@
 // base/status_test.cc: statuses, results and the two macros.
+// Also CHECK, since a Result without value is one.
 #include "base/status.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
 // base/thread.cc: thread names and the number of processors a container really grants.
+// A cgroup may grant half a processor on a machine with many.
 #include "base/thread.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
 // base/token_id.h: the id of an entry of a model's vocabulary, shared by text, kvcache and engine.
+// A type of its own, so that an id is never taken for a count or a position.
 #pragma once
 
 #include <cstdint>

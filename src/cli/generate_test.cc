@@ -12,14 +12,12 @@
 
 #include "api/testing/byte_vocabulary.h"
 #include "base/disk.h"
+#include "base/testing/scratch_folder.h"
 #include "cli/generate_output.h"
 
 namespace plumb::cli {
 namespace {
 namespace fs = std::filesystem;
-
-// In memory where there is such a folder: these tests flush thousands of times.
-std::string FastFolder() { return fs::is_directory("/dev/shm") ? "/dev/shm" : testing::TempDir(); }
 
 // Answers with what it was asked, a few requests at a time, last come first served.
 class BackwardsGenerator final : public engine::Generator {
@@ -82,13 +80,11 @@ constexpr size_t kLines = 6;
 class GenerateTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = FastFolder() + "/plumb_generate_test." + std::to_string(getpid()) + "." +
-              testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ = scratch_.path();
     fs::remove_all(folder_);
     fs::create_directories(folder_);
     WriteInput(kInput);
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   void WriteInput(std::string_view content) {
     ASSERT_TRUE(base::WriteFileAtomic(folder_ + "/in", content).ok());
@@ -119,6 +115,7 @@ class GenerateTest : public testing::Test {
     return lines;
   }
 
+  base::ScratchFolder scratch_;
   std::string folder_;
   std::unique_ptr<text::Tokenizer> tokenizer_ = api::testing::MakeByteTokenizer();
   std::unique_ptr<text::ChatTemplate> template_ = api::testing::MakeTemplate();

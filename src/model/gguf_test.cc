@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/random.h"
+#include "base/testing/scratch_folder.h"
 #include "model/gguf_writer.h"
 
 namespace plumb::model {
@@ -295,7 +296,8 @@ TEST(Gguf, OpenSaysWhatIsWrongWithoutThePath) {
   auto folder = Gguf::Open("/");
   EXPECT_EQ(folder.status().code(), Code::kInvalidArgument);
 
-  const std::string path = testing::TempDir() + "/gguf_test_small.gguf";
+  const base::ScratchFolder scratch;
+  const std::string path = scratch.File("small.gguf");
   ASSERT_TRUE(base::WriteFileAtomic(path, SmallFile()).ok());
   auto gguf = Gguf::Open(path);
   ASSERT_TRUE(gguf.ok()) << gguf.status().ToString();
