@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/thread.h"
+#include "tensor/cpu_features.h"
+#include "tensor/numerics.h"
 
 namespace plumb::cli {
 namespace {
@@ -24,16 +26,24 @@ std::string VectorFeatures() {
   return features.empty() ? "none" : features;
 }
 
+// What --kernels auto takes here.
+std::string_view KernelsName() {
+  const auto kernels = tensor::SelectKernels("auto");
+  return kernels.ok() ? (*kernels)->name : "none: this processor lacks AVX2 with FMA";
+}
+
 }  // namespace
 
 std::string VersionText() {
-  return fmt::format("plumb {}\ncompiler   {}\nvectors    {}\nprocessors {}\n", kVersion,
+  return fmt::format(
+      "plumb {}\nnumerics   {}\ncompiler   {}\nvectors    {}\nkernels    {}\nprocessors {}\n",
+      kVersion, tensor::kNumericsId,
 #if defined(__clang__)
-                     "clang " __clang_version__,
+      "clang " __clang_version__,
 #else
-                     "gcc " __VERSION__,
+      "gcc " __VERSION__,
 #endif
-                     VectorFeatures(), base::UsableProcessors());
+      VectorFeatures(), KernelsName(), base::UsableProcessors());
 }
 
 }  // namespace plumb::cli

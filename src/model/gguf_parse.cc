@@ -264,6 +264,7 @@ class GgufParser {
   // Places every tensor in the data section: inside the file, and none over another. Files that
   // share data between tensors are unknown; overlap means a damaged or hostile directory.
   Status Data() {
+    if (gguf_.tensors_.empty()) return base::OkStatus();  // vocabularies end without padding
     const uint64_t begin = (reader_.offset() + alignment_ - 1) / alignment_ * alignment_;
     std::vector<uint32_t> order(gguf_.tensors_.size());
     for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;

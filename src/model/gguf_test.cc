@@ -304,5 +304,14 @@ TEST(Gguf, OpenSaysWhatIsWrongWithoutThePath) {
   EXPECT_EQ(*(*gguf)->Unsigned("u8"), 200u);
 }
 
+// As vocabularies without weights are distributed: nothing follows the directory.
+TEST(Gguf, WithoutTensorsMayEndUnpadded) {
+  std::string file = GgufWriter().Text("general.architecture", "llama").Finish();
+  while (!file.empty() && file.back() == '\0') file.pop_back();
+  auto gguf = Gguf::Parse(std::as_bytes(std::span(file)));
+  ASSERT_TRUE(gguf.ok()) << gguf.status().ToString();
+  EXPECT_EQ((*gguf)->tensors().size(), 0u);
+}
+
 }  // namespace
 }  // namespace plumb::model
