@@ -104,7 +104,8 @@ void ChatCompletions::Serve(const ReadJob& job, ChatSink& sink) {
   if (!parsed.ok()) return sink.Fail(parsed.status());
   ChatRequest& request = *parsed;
   if (Status status = CheckModel(request.model); !status.ok()) return sink.Fail(status);
-  auto prompt = EncodeChat(request.messages, parts_.chat_template, parts_.tokenizer);
+  auto prompt =
+      EncodeChat(request.messages, parts_.chat_template, parts_.tokenizer, options_.context_max);
   if (!prompt.ok()) return sink.Fail(prompt.status());
   if (Status status = CheckSize(request, prompt->size()); !status.ok()) return sink.Fail(status);
   if (!request.seed_given) request.sampling.seed = base::EntropySeed() & kDrawnSeedMask;

@@ -146,6 +146,10 @@ base::Result<LineRequest> ParseLine(std::string_view text, uint64_t index,
     return InvalidArgument("n", "n is not taken here: repeat the line with another seed");
   }
   if (line.chat.stream) return InvalidArgument("stream", "stream is not taken here");
+  if (line.chat.deadline_ms) {
+    return InvalidArgument("deadline_ms",
+                           "deadline_ms is not taken here: answers do not depend on time");
+  }
   if (!line.chat.seed_given) line.chat.sampling.seed = SeedOf(defaults.seed, index);
   return line;
 }
@@ -161,8 +165,8 @@ base::Result<engine::Request> BuildRequest(const LineRequest& line, const LineDe
     request.prompt = std::move(tokens).value();
     if (request.prompt.empty()) return InvalidArgument("prompt", "the prompt is empty");
   } else {
-    ASSIGN_OR_RETURN(request.prompt,
-                     api::EncodeChat(line.chat.messages, model.chat_template, model.tokenizer));
+    ASSIGN_OR_RETURN(request.prompt, api::EncodeChat(line.chat.messages, model.chat_template,
+                                                     model.tokenizer, model.context_max));
   }
   const uint64_t size = request.prompt.size();
   if (size >= model.context_max) {

@@ -34,7 +34,8 @@ base::Status LocalTalker::Start(const std::string& body, AnswerSink& sink) {
   ASSIGN_OR_RETURN(const api::ChatRequest chat, api::ParseChatRequest(body, limits));
   engine::Request request{};
   ASSIGN_OR_RETURN(request.prompt,
-                   api::EncodeChat(chat.messages, local_.chat_template(), local_.tokenizer()));
+                   api::EncodeChat(chat.messages, local_.chat_template(), local_.tokenizer(),
+                                   local_.engine().context_max()));
   const uint64_t size = request.prompt.size();
   const uint64_t context = local_.engine().context_max();
   if (size >= context) {

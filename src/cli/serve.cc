@@ -4,6 +4,7 @@
 #include "cli/serve.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 
@@ -26,11 +27,27 @@ namespace {
 constexpr uint64_t kKeyFileBytesMax = 1u << 20;
 constexpr base::Duration kDrainPoll = base::Milliseconds(50);
 
+// A connection is an open file, and the usual limit is 1024 of them: raised as far as the system
+// allows, else fewer connections are taken, so that the ones too many get a 503 and not silence.
+uint32_t GrantedConnections(uint32_t wanted) {
+  constexpr rlim_t kOtherFiles = 128;  // refused connections, model, logs, pipes
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;
+  const rlim_t needed = wanted + kOtherFiles;
+  if (limit.rlim_cur < needed) {
+    limit.rlim_cur = std::min(limit.rlim_max, needed);
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) getrlimit(RLIMIT_NOFILE, &limit);
+  }
+  if (limit.rlim_cur >= needed) return wanted;
+  const rlim_t granted = limit.rlim_cur - std::min(limit.rlim_cur / 2, kOtherFiles);
+  return std::max(1u, static_cast<uint32_t>(granted));
+}
+
 net::HttpServerOptions ServerOptions(const ServeSettings& settings) {
   net::HttpServerOptions options;
   options.host = settings.host;
   options.port = settings.port;
-  options.limits.connections_max = settings.connections;
+  options.limits.connections_max = GrantedConnections(settings.connections);
   options.drain_paths = api::Service::DrainPaths();
   return options;
 }
@@ -125,6 +142,7 @@ base::Result<std::vector<std::string>> CollectKeys(const ServeSettings& settings
 }
 
 base::Status RunServe(const ServeSettings& settings, const VariableReader& variables) {
+  IgnoreBrokenPipes();
   const base::SystemClock clock;
   ASSIGN_OR_RETURN(const std::vector<std::string> key_texts, CollectKeys(settings));
   ASSIGN_OR_RETURN(const tenancy::ApiKeys keys, tenancy::ApiKeys::FromKeys(key_texts));

@@ -28,6 +28,8 @@ void OnSignal(int) {
 
 }  // namespace
 
+void IgnoreBrokenPipes() { std::signal(SIGPIPE, SIG_IGN); }
+
 Signals::Signals(std::initializer_list<int> numbers) {
   CHECK(g_event_fd.load() < 0) << "there is a Signals object already";
   g_count.store(0);

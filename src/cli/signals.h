@@ -12,6 +12,10 @@
 
 namespace plumb::cli {
 
+// Writing to a pipe or terminal that is gone becomes an error of the write instead of the end of
+// the process: a server outlives whoever read its log. For the rest of the process.
+void IgnoreBrokenPipes();
+
 // A resource type; one at a time in a process (CHECK), since handlers are the process's. Thread:
 // the one that made it; signals may arrive on any.
 class Signals {

@@ -40,8 +40,11 @@ bool Engine::Step() {
 }
 
 void Engine::Receive(base::Instant now) {
+  // Taken down before the arrivals are taken in: a request that is submitted and cancelled
+  // meanwhile leaves the flag up for the next turn, when it is here to be found.
+  const bool cancelling = cancel_pending_.exchange(false, std::memory_order_acquire);
   while (auto arrival = arrivals_.TryPop()) Accept(std::move(*arrival), now);
-  EndOverdueAndCancelled(now);
+  EndOverdueAndCancelled(now, cancelling);
   std::erase_if(live_, [](const auto& live) { return live->unfinished == 0; });
   UpdateGauges();
 }
@@ -55,9 +58,8 @@ void Engine::Accept(std::unique_ptr<LiveRequest> live, base::Instant now) {
   last_progress_ns_.store(now.ns, std::memory_order_relaxed);
 }
 
-void Engine::EndOverdueAndCancelled(base::Instant now) {
+void Engine::EndOverdueAndCancelled(base::Instant now, bool cancelling) {
   const bool stopping = now.ns >= drain_deadline_ns_.load(std::memory_order_acquire);
-  const bool cancelling = cancel_pending_.exchange(false, std::memory_order_acquire);
   for (const auto& live : live_) {
     if (stopping || (cancelling && live->cancelled.load(std::memory_order_relaxed))) {
       End(*live, FinishReason::kCancelled, base::OkStatus());

@@ -103,7 +103,7 @@ class Engine final : public Generator {
   void Publish(const StepPlan& plan);
 
   void Accept(std::unique_ptr<LiveRequest> live, base::Instant now);
-  void EndOverdueAndCancelled(base::Instant now);
+  void EndOverdueAndCancelled(base::Instant now, bool cancelling);
   void Begin(engine::Sample& sample);
   void Deliver(engine::Sample& sample, TokenEvent event, base::Instant now);
   // Takes the sample out, pages first, then tells its sink: `event` is its last.

@@ -4,7 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "text/rust.h"
@@ -65,8 +68,27 @@ base::Result<Handle> Build(const VocabularySpec& spec, const VocabularyRules& ru
 struct Tokenizer::State {
   Handle handle;
   std::optional<TokenId> bos, eos;
-  std::vector<TokenId> end_tokens;  // ascending
+  std::vector<TokenId> end_tokens;           // ascending
+  std::set<std::string_view> control_names;  // borrowed from `handle`
+  std::set<size_t, std::greater<>> control_lengths;
+  uint32_t token_bytes_max = 1;
+
+  void DescribeTokens();
 };
+
+// What later calls ask of all tokens at once.
+void Tokenizer::State::DescribeTokens() {
+  const uint32_t size = plumb_tokenizer_size(handle.get());
+  for (uint32_t id = 0; id < size; ++id) {
+    const std::string_view name = Text(plumb_tokenizer_name(handle.get(), id));
+    const size_t bytes = Text(plumb_tokenizer_bytes(handle.get(), id)).size();
+    token_bytes_max = std::max(
+        {token_bytes_max, static_cast<uint32_t>(bytes), static_cast<uint32_t>(name.size())});
+    if (!plumb_tokenizer_is_control(handle.get(), id) || name.empty()) continue;
+    control_names.insert(name);
+    control_lengths.insert(name.size());
+  }
+}
 
 Tokenizer::Tokenizer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Tokenizer::~Tokenizer() = default;
@@ -79,6 +101,7 @@ base::Result<std::unique_ptr<Tokenizer>> Tokenizer::FromVocabulary(const Vocabul
   state->bos = AsToken(rules.bos);
   state->eos = AsToken(rules.eos);
   state->end_tokens = std::move(rules.end_tokens);
+  state->DescribeTokens();
   return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(state)));
 }
 
@@ -112,6 +135,7 @@ base::Result<std::unique_ptr<Tokenizer>> Tokenizer::FromJson(std::string_view to
     if (!plumb_tokenizer_is_control(raw, id) || !IsEndName(name)) continue;
     if (!(skip_end && name == "<|end|>")) state->end_tokens.push_back(TokenId{id});
   }
+  state->DescribeTokens();
   return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(state)));
 }
 
@@ -133,6 +157,17 @@ base::Result<std::vector<TokenId>> Tokenizer::Encode(std::string_view text, Cont
   plumb_ids_free(ids);
   return tokens;
 }
+
+size_t Tokenizer::ControlSpelling(std::string_view text) const {
+  for (const size_t length : state_->control_lengths) {
+    if (length <= text.size() && state_->control_names.contains(text.substr(0, length))) {
+      return length;
+    }
+  }
+  return 0;
+}
+
+uint32_t Tokenizer::token_bytes_max() const { return state_->token_bytes_max; }
 
 std::string_view Tokenizer::TokenBytes(TokenId id) const {
   return Text(plumb_tokenizer_bytes(state_->handle.get(), base::Index(id)));

@@ -64,6 +64,10 @@ class Tokenizer {
   // The entry as written in the vocabulary ("<|im_end|>"), for people; empty when out of range.
   std::string_view TokenName(TokenId id) const;
   bool IsControl(TokenId id) const;
+  // Bytes of the longest control token's spelling that `text` begins with; 0 when with none.
+  size_t ControlSpelling(std::string_view text) const;
+  // No token stands for more bytes than this: a lower bound on the tokens of a text.
+  uint32_t token_bytes_max() const;
 
   uint32_t size() const;
   std::optional<TokenId> bos() const;

@@ -26,7 +26,7 @@ if [[ ! -x $checker ]]; then
   exit 2
 fi
 
-folder=${PLUMB_CACHE:-$HOME/.cache/plumb}/models/$model
+folder=${PLUMB_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/plumb}/models/$model
 find_model() {
   { find "$folder" -maxdepth 1 -name '*.gguf' 2>/dev/null || true; } | sort | head -n 1
 }

@@ -1,5 +1,5 @@
 // tests/golden/tokenizer/golden_files.h
-// The files of this test: vocabularies with their vectors (fetch.py lays them in the folder given
+// The files of this test: vocabularies with their vectors (fetch.sh lays them in the folder given
 // on the command line) and the small goldens committed beside this file.
 #pragma once
 

@@ -1,0 +1,57 @@
+// text/control_mask.cc: finding spellings, and cutting the rendered prompt at their marks.
+// A prompt without marks is encoded in one piece, exactly as if this file did not exist.
+#include "text/control_mask.h"
+
+#include <charconv>
+
+namespace plumb::text {
+
+std::string ControlMask::Mask(std::string_view text) {
+  std::string masked;
+  size_t copied = 0;
+  for (size_t place = 0; place < text.size();) {
+    const std::string_view rest = text.substr(place);
+    const size_t length = rest.starts_with(kMark) ? kMark.size() : tokenizer_.ControlSpelling(rest);
+    if (length == 0) {
+      ++place;
+      continue;
+    }
+    masked += text.substr(copied, place - copied);
+    masked += std::string(kMark) + std::to_string(spellings_.size()) + std::string(kMark);
+    spellings_.emplace_back(rest.substr(0, length));
+    place += length;
+    copied = place;
+  }
+  masked += text.substr(copied);
+  return masked;
+}
+
+base::Result<std::vector<TokenId>> ControlMask::Encode(std::string_view prompt) const {
+  std::vector<TokenId> tokens;
+  const auto append = [&](std::string_view text, ControlTokens control) -> base::Status {
+    if (text.empty()) return base::OkStatus();
+    ASSIGN_OR_RETURN(const std::vector<TokenId> piece,
+                     tokenizer_.Encode(text, control, /*add_special=*/false));
+    tokens.insert(tokens.end(), piece.begin(), piece.end());
+    return base::OkStatus();
+  };
+  while (!spellings_.empty()) {
+    const size_t begin = prompt.find(kMark);
+    if (begin == std::string_view::npos) break;
+    const std::string_view inner = prompt.substr(begin + kMark.size());
+    const size_t end = inner.find(kMark);
+    size_t index = spellings_.size();
+    if (end != std::string_view::npos) std::from_chars(inner.data(), inner.data() + end, index);
+    RETURN_IF_ERROR(append(prompt.substr(0, begin), ControlTokens::kParse));
+    if (index < spellings_.size()) {
+      RETURN_IF_ERROR(append(spellings_[index], ControlTokens::kAsText));
+      prompt = inner.substr(end + kMark.size());
+    } else {  // a template that cuts texts may cut a mark: what is left of it is dropped
+      prompt = inner;
+    }
+  }
+  RETURN_IF_ERROR(append(prompt, ControlTokens::kParse));
+  return tokens;
+}
+
+}  // namespace plumb::text

@@ -1,0 +1,39 @@
+// text/control_mask.h
+// Keeps the text of a message text: where it spells a control token ("<|im_end|>"), the rendered
+// prompt must not contain that token, or a message could forge the turns of a conversation. The
+// spelling is replaced by a mark before the template sees it, and encoded as characters afterwards.
+// One per prompt. Read next: text/chat_template.h, text/tokenizer.h.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "text/tokenizer.h"
+
+namespace plumb::text {
+
+// A value type that borrows the tokenizer. Thread: one at a time.
+class ControlMask {
+ public:
+  explicit ControlMask(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+
+  // `text` with every spelling of a control token replaced by a mark; unchanged, the usual case,
+  // when there is none.
+  std::string Mask(std::string_view text);
+
+  // The ids of a prompt made of masked texts: control tokens outside of marks are control tokens,
+  // what a mark stands for is characters. Errors: as Tokenizer::Encode.
+  base::Result<std::vector<TokenId>> Encode(std::string_view prompt) const;
+
+ private:
+  // A private-use character around the index of a spelling. Where a text holds that character
+  // itself, it is masked too, so a mark cannot be forged.
+  static constexpr std::string_view kMark = "\xEF\xA3\xBF";  // U+F8FF
+
+  const Tokenizer& tokenizer_;
+  std::vector<std::string> spellings_;
+};
+
+}  // namespace plumb::text
