@@ -135,9 +135,8 @@ class Run {
   base::Status Begin(const FileLine& line) {
     LineHead head{line.number - 1, KeyOf(line), ""};
     if (const base::Status status = TooLong(line); !status.ok()) return WriteError(head, status);
-    const auto parsed = ParseLine(line.text, head.index, job_.defaults);
+    const auto parsed = ParseLine(line.text, head.index, job_.defaults, &head.id_json);
     if (!parsed.ok()) return WriteError(head, parsed.status());
-    head.id_json = parsed->id_json;
     auto request = BuildRequest(*parsed, job_.defaults, parts_.model);
     if (!request.ok()) return WriteError(head, request.status());
 

@@ -120,7 +120,7 @@ void WriteHead(api::JsonWriter& json, const LineHead& head) {
 }  // namespace
 
 base::Result<LineRequest> ParseLine(std::string_view text, uint64_t index,
-                                    const LineDefaults& defaults) {
+                                    const LineDefaults& defaults, std::string* id_json) {
   api::ChatLimits limits;
   limits.json.bytes_max = kInputLineBytesMax;
   limits.vocabulary_size = defaults.vocabulary_size;
@@ -130,6 +130,7 @@ base::Result<LineRequest> ParseLine(std::string_view text, uint64_t index,
   LineRequest line;
   if (const api::JsonValue* id = root.Find("id"); id != nullptr && !id->is_null()) {
     ASSIGN_OR_RETURN(line.id_json, IdJson(*id));
+    if (id_json != nullptr) *id_json = line.id_json;
   }
   const api::JsonValue* prompt = root.Find("prompt");
   line.has_prompt = prompt != nullptr && !prompt->is_null();

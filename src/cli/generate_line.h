@@ -36,8 +36,9 @@ struct LineDefaults {
 // kInvalidArgument with the field's path: not an object, both or neither of messages and prompt, or
 // what the chat API refuses. `index`: of the line in the file, from 0; a line without a seed gets
 // one from (run seed, index), so that equal runs give equal answers.
+// `id_json`, if given, gets the line's id as soon as it is known, also when the rest is refused.
 base::Result<LineRequest> ParseLine(std::string_view text, uint64_t index,
-                                    const LineDefaults& defaults);
+                                    const LineDefaults& defaults, std::string* id_json = nullptr);
 
 // The engine's request, without id. kInvalidArgument: what template and tokenizer refuse, or a
 // prompt that leaves no room in the context.

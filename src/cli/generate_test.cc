@@ -280,6 +280,7 @@ TEST(ParseLine, NamesWhatIsWrong) {
       {R"({"messages": []})", "messages"},
       {R"({"prompt": "x", "n": 2})", "n"},
       {R"({"prompt": "x", "stream": true})", "stream"},
+      {R"({"prompt": "x", "deadline_ms": 5})", "deadline_ms"},
       {R"({"prompt": "x", "id": [1]})", "id"},
       {R"({"prompt": "x", "temperatur": 1})", "temperatur"},
       {R"({"prompt": "x", "seed": 1e30})", "seed"},
@@ -290,6 +291,12 @@ TEST(ParseLine, NamesWhatIsWrong) {
     EXPECT_EQ(line.status().code(), base::Code::kInvalidArgument) << test.line;
     EXPECT_EQ(line.status().field(), test.field) << test.line;
   }
+}
+
+TEST(ParseLine, TellsTheIdOfARefusedLine) {
+  std::string id;
+  EXPECT_FALSE(ParseLine(R"({"id": "q7", "prompt": "x", "temperature": 9})", 0, {}, &id).ok());
+  EXPECT_EQ(id, "\"q7\"");
 }
 
 TEST(BuildRequest, KeepsPromptAndAnswerWithinTheContext) {

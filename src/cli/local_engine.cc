@@ -79,7 +79,7 @@ void AddEngineOptions(OptionTable& table, EngineSettings& settings) {
   table.Add(Integer("threads", settings.threads, {1, tensor::kThreadsMax}, "COUNT",
                     "Threads that compute. Answers do not depend on it."));
   table.Add(Integer("context", settings.context, {0, model::kContextMax}, "TOKENS",
-                    "Longest prompt and answer together; 0 = as long as the model allows."));
+                    "Longest prompt and answer together; 0 = the model's, up to 131072."));
   table.Add(Bytes("kv-memory", settings.kv_memory, {kKvMemoryMin, kKvMemoryMax}, "automatic",
                   "Memory for keys and values (suffixes K, M, G, T). Automatic: enough for "
                   "--sequences answers of 2048 tokens, at most half of the memory available."));

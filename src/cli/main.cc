@@ -60,7 +60,7 @@ int Main(int argc, const char* const* argv) {
   if (model_app->parsed()) return Report(RunModel(model, ProcessVariable));
   if (version_app->parsed()) {
     Print(VersionText());
-    return kExitOk;
+    return Report(base::OkStatus());
   }
   PrintError(app.help());
   return kExitUsage;

@@ -113,8 +113,9 @@ Option MakeNumber(std::string name, NumberRange range, std::string kind,
     const bool low = parsed < range.min || (range.min_excluded && parsed == range.min);
     if (error != std::errc() || rest != end || !std::isfinite(parsed) || low ||
         parsed > range.max) {
-      return Bad(fmt::format("{} is not a number {} {} and at most {}", Quoted(text),
-                             range.min_excluded ? "above" : "from", range.min, range.max));
+      return Bad(fmt::format("{} is not a number {} {} {} {}", Quoted(text),
+                             range.min_excluded ? "above" : "from", range.min,
+                             range.min_excluded ? "and at most" : "to", range.max));
     }
     assign(parsed);
     return base::OkStatus();

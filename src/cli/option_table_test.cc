@@ -142,8 +142,8 @@ TEST_F(OptionTableTest, ErrorsNameTheFlag) {
        "--log-format: 'jsn' is not one of text|json; did you mean 'json'?"},
       {{"--kv-memory", "12"}, "--kv-memory: '12' is outside 1.02 kB to 1.07 GB"},
       {{"--kv-memory", "lots"}, "--kv-memory: 'lots' is not a size"},
-      {{"--temperature", "nan"}, "--temperature: 'nan' is not a number from 0 and at most 2"},
-      {{"--temperature", "2.1"}, "--temperature: '2.1' is not a number from 0 and at most 2"},
+      {{"--temperature", "nan"}, "--temperature: 'nan' is not a number from 0 to 2"},
+      {{"--temperature", "2.1"}, "--temperature: '2.1' is not a number from 0 to 2"},
       {{"--config", "/nowhere.toml"}, "--config: cannot open '/nowhere.toml'"},
   };
   for (const auto& test : kCases) {

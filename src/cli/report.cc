@@ -8,7 +8,11 @@
 namespace plumb::cli {
 
 int Report(const base::Status& status) {
-  if (status.ok()) return kExitOk;
+  if (status.ok() && std::ferror(stdout) == 0) return kExitOk;
+  if (status.ok()) {
+    PrintError("plumb: standard output could not be written: it is full or closed\n");
+    return kExitFailed;
+  }
   PrintError("plumb: " + status.message() + "\n");
   return status.code() == base::Code::kInvalidArgument ? kExitUsage : kExitFailed;
 }

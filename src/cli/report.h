@@ -12,10 +12,11 @@ constexpr int kExitOk = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
-// Prints "plumb: <message>" as one line to standard error unless ok; returns the exit code.
+// Prints "plumb: <message>" as one line to standard error unless ok; returns the exit code. Ok is
+// not enough when something that was printed did not reach standard output.
 int Report(const base::Status& status);
 
-// To standard output, and its errors (a closed pipe) are the shell's concern, not ours.
+// To standard output; Report tells when that failed.
 void Print(std::string_view text);
 // To standard error.
 void PrintError(std::string_view text);

@@ -7,7 +7,9 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <limits>
 
+#include "api/chat_prompt.h"
 #include "api/service.h"
 #include "base/disk.h"
 #include "cli/report.h"
@@ -26,6 +28,8 @@ namespace {
 
 constexpr uint64_t kKeyFileBytesMax = 1u << 20;
 constexpr base::Duration kDrainPoll = base::Milliseconds(50);
+// How long the last errors may take to reach clients that read slowly.
+constexpr base::Duration kFarewellMax = base::Seconds(2);
 
 // A connection is an open file, and the usual limit is 1024 of them: raised as far as the system
 // allows, else fewer connections are taken, so that the ones too many get a 503 and not silence.
@@ -62,6 +66,20 @@ api::ServiceConfig ServiceConfigFor(const ServeSettings& settings, LocalEngine& 
   config.chat.context_max = local.engine().context_max();
   config.chat.system_fingerprint = local.fingerprint();
   return config;
+}
+
+// A context that does not hold an empty message would refuse every request.
+base::Status CheckContext(const LocalEngine& local, uint32_t context_max) {
+  if (!local.can_chat()) return base::OkStatus();
+  const text::ChatMessage empty{.role = "user", .content = "", .name = ""};
+  const auto prompt = api::EncodeChat({&empty, 1}, local.chat_template(), local.tokenizer(),
+                                      std::numeric_limits<uint32_t>::max());
+  // A template may refuse an empty message: that is for its callers to hear.
+  if (!prompt.ok() || prompt->size() < context_max) return base::OkStatus();
+  return base::InvalidArgument(
+      "--context", fmt::format("--context: {} tokens do not hold an empty conversation, which has "
+                               "{} with this model; allow more",
+                               context_max, prompt->size()));
 }
 
 base::Status EngineReady(const engine::Engine& engine) {
@@ -145,7 +163,8 @@ base::Status RunServe(const ServeSettings& settings, const VariableReader& varia
   IgnoreBrokenPipes();
   const base::SystemClock clock;
   ASSIGN_OR_RETURN(const std::vector<std::string> key_texts, CollectKeys(settings));
-  ASSIGN_OR_RETURN(const tenancy::ApiKeys keys, tenancy::ApiKeys::FromKeys(key_texts));
+  const base::Result<tenancy::ApiKeys> keys = tenancy::ApiKeys::FromKeys(key_texts);
+  if (!keys.ok()) return NamingFlag(keys.status());
   ASSIGN_OR_RETURN(const telemetry::LogLevel level, telemetry::ParseLogLevel(settings.log_level));
   telemetry::Logger logger({.level = level, .json = settings.log_format == "json"});
 
@@ -160,13 +179,14 @@ base::Status RunServe(const ServeSettings& settings, const VariableReader& varia
   ASSIGN_OR_RETURN(
       const std::unique_ptr<LocalEngine> local,
       LocalEngine::Load(reference, settings.engine, {clock, &metrics.engine}, ErrorTerminal()));
+  RETURN_IF_ERROR(CheckContext(*local, local->engine().context_max()));
   engine::Engine& engine = local->engine();
   api::Service service(
       ServiceConfigFor(settings, *local, clock),
       {.generator = engine,
        .tokenizer = local->tokenizer(),
        .chat_template = local->chat_template(),
-       .keys = keys,
+       .keys = *keys,
        .metrics = metrics,
        .logger = logger,
        .clock = clock,
@@ -174,13 +194,15 @@ base::Status RunServe(const ServeSettings& settings, const VariableReader& varia
        .refresh_metrics = [&] { CopyMetrics(engine.stats(), (*server)->stats(), metrics); }});
   Signals signals({SIGINT, SIGTERM});
   gate.Open(service);
-  PrintGreeting(settings, *local, (*server)->port(), keys.required());
+  PrintGreeting(settings, *local, (*server)->port(), keys->required());
 
   signals.Wait();
   Drain(settings.drain_seconds, signals, clock, **server, service);
-  (*server)->Shutdown();
-  service.Stop();
+  // What still runs ends with an error that its client can read, then the connections go.
   engine.Stop();
+  service.Stop();
+  (*server)->WaitIdle(kFarewellMax);
+  (*server)->Shutdown();
   Print("stopped\n");
   return base::OkStatus();
 }

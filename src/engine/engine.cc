@@ -24,6 +24,7 @@ bool Engine::Step() {
   Receive(begin);
   if (live_.empty()) return false;
   const StepPlan& plan = scheduler_.Plan();
+  UpdateGauges();
   Forward(plan);
   scheduler_.Commit(clock_.Now() - begin);
   Sample(plan);

@@ -12,6 +12,8 @@ namespace {
 // A step that holds a prompt at all computes at least so many of its rows: fewer cost nearly the
 // same.
 constexpr uint32_t kPrefillRowsMin = 16;
+// As long as nothing is measured: a first step of a large model must not take seconds.
+constexpr uint32_t kPrefillRowsUnmeasured = 32;
 // Weight of the newest step in the mean time by row.
 constexpr double kRowTimeWeight = 0.2;
 
@@ -134,7 +136,8 @@ void Scheduler::PlanPrefill() {
 
 uint32_t Scheduler::PrefillBudget(uint32_t decode_rows) const {
   uint32_t rows = std::min(limits_.prefill_rows_max, limits_.rows_max - decode_rows);
-  if (limits_.step_target.ns <= 0 || row_ns_ <= 0) return rows;
+  if (limits_.step_target.ns <= 0) return rows;
+  if (row_ns_ <= 0) return std::min(rows, kPrefillRowsUnmeasured);
   const double affordable = static_cast<double>(limits_.step_target.ns) / row_ns_ - decode_rows;
   const double floor = std::min(kPrefillRowsMin, rows);
   return static_cast<uint32_t>(std::clamp(affordable, floor, static_cast<double>(rows)));

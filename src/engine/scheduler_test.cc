@@ -107,6 +107,22 @@ TEST(Scheduler, SamplesAfterTheWholePrompt) {
   EXPECT_EQ(world.scheduler().Plan().rows, 0u);
 }
 
+TEST(Scheduler, TheFirstStepIsSmallUntilItsCostIsKnown) {
+  SchedulerLimits limits{.sequences_max = 8,
+                         .rows_max = 512,
+                         .prefill_rows_max = 256,
+                         .waiting_max = 100,
+                         .step_target = base::Milliseconds(80)};
+  World world(100, limits);
+  world.Add(1000, 4);
+  Scheduler& scheduler = world.scheduler();
+  EXPECT_EQ(scheduler.Plan().rows, 32u);
+  scheduler.Commit(base::Milliseconds(16));  // half a millisecond a row
+  EXPECT_EQ(scheduler.Plan().rows, 160u);
+  scheduler.Commit(base::Milliseconds(8));
+  EXPECT_GT(scheduler.Plan().rows, 160u);
+}
+
 TEST(Scheduler, DecodeRowsComeFirst) {
   World world(20, kLimits);
   Sequence& first = world.Add(5, 10);

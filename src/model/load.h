@@ -27,7 +27,8 @@ struct LoadOptions {
   const tensor::KernelTable& kernels;  // both must outlive the model
   uint32_t rows_max = 512;             // rows of one Forward; [1, kRowsMax]
   uint32_t logits_rows_max = 64;       // rows with logits among them; [1, rows_max]
-  uint32_t context_max = 0;            // serve at most so many tokens; 0 = as many as the file says
+  uint32_t context_max =
+      0;  // serve at most so many tokens; 0 = the file's, up to kContextDefaultMax
   // Called after each tensor, on the loading thread. May be empty.
   std::function<void(const LoadProgress&)> progress;
 };

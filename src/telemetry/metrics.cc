@@ -127,8 +127,10 @@ void AddEngine(Page& page, const EngineMetrics& engine) {
   page.Add("plumb_completion_tokens_total", "Generated tokens.", engine.completion_tokens);
   page.Add("plumb_samples_finished_total", "Finished samples by reason.", engine.samples_finished);
   page.Add("plumb_preemptions_total", "Running requests put back to waiting.", engine.preemptions);
-  page.Add("plumb_requests_running", "Requests that hold pages.", engine.requests_running);
-  page.Add("plumb_requests_waiting", "Accepted requests that have not begun.",
+  page.Add("plumb_requests_running", "Samples (answers) being computed: they hold pages.",
+           engine.requests_running);
+  page.Add("plumb_requests_waiting",
+           "Accepted samples that hold no pages: not begun, or preempted.",
            engine.requests_waiting);
   page.Add("plumb_pages_total", "KV pages in the pool.", engine.pages_total);
   page.Add("plumb_pages_used", "KV pages that a running request refers to.", engine.pages_used);

@@ -5,6 +5,7 @@ A port in use, SIGTERM with running streams, kill -9 and start again."""
 import json
 import signal
 import subprocess
+import threading
 import time
 
 import openai
@@ -56,6 +57,38 @@ def test_sigterm_finishes_streams_and_refuses_new_ones():
             assert chunks[-1].usage.completion_tokens == 100
             assert chunks[-2].choices[0].finish_reason == "length"
         assert server.process.wait(timeout=30) == 0, server.output()
+
+
+def test_what_the_drain_cuts_ends_with_an_error():
+    long = {"model": MODEL, "messages": STORY, "max_tokens": 8000, "ignore_eos": True}
+    with Server("--drain-seconds", "0") as server:
+        answers = []
+        whole = threading.Thread(target=lambda: answers.append(server.chat(long)))
+        whole.start()
+        stream = openai.OpenAI(base_url=server.url + "/v1", api_key=KEY,
+                               max_retries=0).chat.completions.create(
+            model=MODEL, messages=STORY, max_tokens=8000, stream=True,
+            extra_body={"ignore_eos": True})
+        next(stream)
+        wait_until(lambda: server.metric("plumb_requests_running") == 2, 30, "both run")
+        server.terminate()
+        try:
+            list(stream)
+            assert False, "a cut stream must not end as if it were whole"
+        except openai.APIError as error:
+            assert "stopping" in str(error)
+        whole.join()
+        status, headers, answer = answers[0]
+        assert status == 503 and int(headers["Retry-After"]) >= 1
+        assert answer["error"]["code"] == "server_stopping"
+        assert server.process.wait(timeout=30) == 0, server.output()
+
+
+def test_a_context_too_small_for_anything_is_refused():
+    command = [BINARY, "serve", "--model", MODEL, "--port", "0", "--context", "4"]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 2
+    assert "--context" in refused.stderr
 
 
 def test_idle_server_stops_at_once():
