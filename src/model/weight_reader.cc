@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <optional>
 #include <set>
 #include <utility>
@@ -25,6 +24,14 @@ Result<tensor::DType> TypeOf(const GgufTensor& tensor) {
   if (type) return *type;
   return base::Unsupported(fmt::format("tensor {} is stored as {}, which is not supported",
                                        tensor.name, GgufTensorTypeName(tensor.type)))
+      .WithField(std::string(tensor.name));
+}
+
+// A damaged scale would make every answer worthless, so it is found before the model serves.
+Status CheckFinite(const GgufTensor& tensor, tensor::ThreadPool& pool) {
+  ASSIGN_OR_RETURN(const tensor::DType type, TypeOf(tensor));
+  if (tensor::AllFinite(type, tensor.bytes, pool)) return base::OkStatus();
+  return Corrupt(fmt::format("tensor {} holds a value that is not finite", tensor.name))
       .WithField(std::string(tensor.name));
 }
 
@@ -79,6 +86,7 @@ void WeightReader::Took(const GgufTensor& tensor, uint64_t resident_bytes) {
 Result<const GgufTensor*> WeightReader::Raw(const std::string& name, uint64_t outputs,
                                             uint64_t inputs) {
   ASSIGN_OR_RETURN(const GgufTensor* tensor, FindChecked(gguf_, name, outputs, inputs));
+  RETURN_IF_ERROR(CheckFinite(*tensor, options_.pool));
   Took(*tensor, 0);
   return tensor;
 }
@@ -86,6 +94,7 @@ Result<const GgufTensor*> WeightReader::Raw(const std::string& name, uint64_t ou
 Result<tensor::PackedMatrix> WeightReader::Matrix(const std::string& name, uint64_t outputs,
                                                   uint64_t inputs) {
   ASSIGN_OR_RETURN(const GgufTensor* tensor, FindChecked(gguf_, name, outputs, inputs));
+  RETURN_IF_ERROR(CheckFinite(*tensor, options_.pool));
   ASSIGN_OR_RETURN(const tensor::DType type, TypeOf(*tensor));
   auto matrix =
       tensor::PackedMatrix::Pack(type, outputs, inputs, tensor->bytes, options_.pool, &arena_);
@@ -100,15 +109,10 @@ Result<tensor::PackedMatrix> WeightReader::Matrix(const std::string& name, uint6
 
 Result<std::vector<float>> WeightReader::Vector(const std::string& name, uint64_t size) {
   ASSIGN_OR_RETURN(const GgufTensor* tensor, FindChecked(gguf_, name, 1, size));
+  RETURN_IF_ERROR(CheckFinite(*tensor, options_.pool));
   ASSIGN_OR_RETURN(const tensor::DType type, TypeOf(*tensor));
   std::vector<float> values(size);
   RETURN_IF_ERROR(tensor::DequantizeRow(type, tensor->bytes, values));
-  for (const float value : values) {
-    if (!std::isfinite(value)) {
-      return Corrupt(fmt::format("tensor {} holds a value that is not finite", name))
-          .WithField(name);
-    }
-  }
   Took(*tensor, size * sizeof(float));
   return values;
 }

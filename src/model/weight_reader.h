@@ -41,7 +41,7 @@ class WeightReader {
 
   // The tensor itself. kCorrupt, kUnsupported: as CheckWeights.
   base::Result<const GgufTensor*> Raw(const std::string& name, uint64_t outputs, uint64_t inputs);
-  // Also kOverloaded: out of memory.
+  // Also kCorrupt: a scale or value that is not finite; kOverloaded: out of memory.
   base::Result<tensor::PackedMatrix> Matrix(const std::string& name, uint64_t outputs,
                                             uint64_t inputs);
   // Also kCorrupt: a value that is not finite.

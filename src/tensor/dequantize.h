@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "tensor/dtype.h"
+#include "tensor/thread_pool.h"
 
 namespace plumb::tensor {
 
@@ -15,5 +16,10 @@ namespace plumb::tensor {
 // accepted (a non-finite scale gives non-finite values). Thread: any.
 // kInvalidArgument: out.size() is no multiple of the block; kCorrupt: `row` has another size.
 base::Status DequantizeRow(DType dtype, std::span<const std::byte> row, std::span<float> out);
+
+// Whether no float in the bytes of whole rows (elements, or the scales and offsets of blocks) is
+// infinite or NaN: one such scale would make every answer of a model worthless. Split over the
+// pool.
+bool AllFinite(DType dtype, std::span<const std::byte> rows, ThreadPool& pool);
 
 }  // namespace plumb::tensor

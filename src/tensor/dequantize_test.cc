@@ -75,5 +75,33 @@ TEST(Dequantize, AnyBytesAreAccepted) {
   }
 }
 
+// Every scale, offset or element, turned into NaN or infinity one at a time, is found: a byte of
+// the file whose value makes some dequantised weight not finite is one that AllFinite reports.
+TEST(AllFinite, FindsEveryBadFloat) {
+  base::Rng rng(5);
+  ThreadPool pool({.threads = 2});
+  for (const DType dtype : test::kAllTypes) {
+    const auto good = test::RandomMatrix(dtype, 3, 512, rng);
+    EXPECT_TRUE(AllFinite(dtype, good, pool)) << Name(dtype);
+    const size_t row_bytes = good.size() / 3;
+    uint32_t found = 0;
+    for (size_t place = 0; place + 1 < good.size(); place += 2) {
+      auto bad = good;
+      bad[place] = std::byte{0xff};
+      bad[place + 1] = std::byte{0xff};
+      std::vector<float> out(512);
+      bool finite = true;
+      for (size_t row = 0; row < 3; ++row) {
+        ASSERT_TRUE(
+            DequantizeRow(dtype, std::span(bad).subspan(row * row_bytes, row_bytes), out).ok());
+        for (const float value : out) finite = finite && std::isfinite(value);
+      }
+      EXPECT_EQ(AllFinite(dtype, bad, pool), finite) << Name(dtype) << " byte " << place;
+      found += finite ? 0 : 1;
+    }
+    EXPECT_GE(found, 3u) << Name(dtype);
+  }
+}
+
 }  // namespace
 }  // namespace plumb::tensor
