@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "net/http.h"
+
 namespace plumb::net {
 
 namespace {
@@ -13,13 +15,6 @@ namespace {
 constexpr uint64_t kPaddingFactor = 8;
 constexpr uint64_t kPaddingFreeBytes = 16 << 10;
 constexpr uint32_t kSizeDigitsMax = 15;  // below 2^60
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 }  // namespace
 

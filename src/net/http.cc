@@ -62,14 +62,14 @@ constexpr std::array<std::pair<int, std::string_view>, 38> kReasons = {{
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
+}  // namespace
+
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   const char lower = Lower(c);
   if (lower >= 'a' && lower <= 'f') return lower - 'a' + 10;
   return -1;
 }
-
-}  // namespace
 
 std::string_view MethodName(HttpMethod method) {
   for (const auto& [value, name] : kMethods) {

@@ -63,6 +63,9 @@ struct HttpResponse {
   std::string body;
 };
 
+// The value of a hexadecimal digit of either case; -1 for any other character.
+int HexDigit(char c);
+
 // "a%20b" -> "a b"; nothing when a '%' is not followed by two hexadecimal digits.
 std::optional<std::string> PercentDecode(std::string_view text);
 
