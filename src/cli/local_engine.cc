@@ -137,7 +137,7 @@ base::Status LocalEngine::LoadParts(const EngineSettings& settings,
   pool_ = std::make_unique<tensor::ThreadPool>(
       tensor::ThreadPoolOptions{.threads = settings.threads, .pin = settings.pin_threads});
 
-  base::Result<std::unique_ptr<model::Gguf>> file = model::OpenModelFile(reference_.path);
+  base::Result<std::unique_ptr<model::Checkpoint>> file = model::OpenModelFile(reference_.path);
   if (!file.ok()) return Named(reference_, file.status());
   if (const base::Status status = LoadText(**file); !status.ok()) return Named(reference_, status);
 
@@ -187,7 +187,7 @@ base::Status LocalEngine::LoadParts(const EngineSettings& settings,
   return base::OkStatus();
 }
 
-base::Status LocalEngine::LoadText(const model::Gguf& file) {
+base::Status LocalEngine::LoadText(const model::Checkpoint& file) {
   ASSIGN_OR_RETURN(const text::VocabularySpec vocabulary, engine::ReadVocabulary(file));
   ASSIGN_OR_RETURN(tokenizer_, text::Tokenizer::FromVocabulary(vocabulary));
   ASSIGN_OR_RETURN(const std::string source, engine::ReadChatTemplate(file));

@@ -14,7 +14,7 @@
 #include "cli/option_table.h"
 #include "cli/progress.h"
 #include "engine/engine.h"
-#include "model/gguf.h"
+#include "model/checkpoint.h"
 #include "model/model.h"
 #include "telemetry/metrics.h"
 #include "tensor/thread_pool.h"
@@ -87,7 +87,7 @@ class LocalEngine {
   LocalEngine() = default;
   base::Status LoadParts(const EngineSettings& settings, const Surroundings& surroundings,
                          const ProgressOutput& output);
-  base::Status LoadText(const model::Gguf& file);
+  base::Status LoadText(const model::Checkpoint& file);
 
   // In order of construction.
   ModelReference reference_;

@@ -13,6 +13,7 @@
 #include "cli/report.h"
 #include "cli/sha256.h"
 #include "model/inspect.h"
+#include "model/load.h"
 
 namespace plumb::cli {
 namespace {
@@ -60,7 +61,7 @@ base::Status Named(const ModelReference& reference, const base::Status& status) 
 }
 
 base::Result<model::Inspection> InspectFile(const ModelReference& reference) {
-  base::Result<std::unique_ptr<model::Gguf>> file = model::Gguf::Open(reference.path);
+  base::Result<std::unique_ptr<model::Checkpoint>> file = model::OpenModelFile(reference.path);
   if (!file.ok()) return Named(reference, file.status());
   base::Result<model::Inspection> inspection = model::Inspect(**file);
   if (!inspection.ok()) return Named(reference, inspection.status());

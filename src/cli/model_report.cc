@@ -82,8 +82,8 @@ std::string InspectText(const InspectView& view) {
     text += fmt::format("{:<14} {}\n", label, value);
   };
   line("model", view.reference.id);
-  line("file", fmt::format("{} ({}, GGUF {})", view.reference.path, FormatBytes(found.file_bytes),
-                           found.gguf_version));
+  line("file", fmt::format("{} ({}, {})", view.reference.path, FormatBytes(found.file_bytes),
+                           found.format));
   if (view.reference.entry != nullptr) line("licence", std::string(view.reference.entry->licence));
   line("architecture", Printable(config.architecture, kTextBytesMax));
   line("name", Printable(config.name, kTextBytesMax));
@@ -132,7 +132,7 @@ std::string InspectJson(const InspectView& view) {
       {"id", view.reference.id},
       {"path", view.reference.path},
       {"file_bytes", found.file_bytes},
-      {"gguf_version", found.gguf_version},
+      {"format", found.format},
       {"architecture", config.architecture},
       {"name", config.name},
       {"parameters", found.parameters},

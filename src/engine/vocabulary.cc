@@ -11,9 +11,9 @@
 namespace plumb::engine {
 namespace {
 
-using model::Gguf;
+using model::Checkpoint;
 
-base::Status ReadId(const Gguf& file, std::string_view key, std::optional<uint32_t>& id) {
+base::Status ReadId(const Checkpoint& file, std::string_view key, std::optional<uint32_t>& id) {
   if (!file.Has(key)) return base::OkStatus();
   ASSIGN_OR_RETURN(const uint64_t value, file.Unsigned(key));
   if (value > std::numeric_limits<uint32_t>::max()) {
@@ -23,13 +23,13 @@ base::Status ReadId(const Gguf& file, std::string_view key, std::optional<uint32
   return base::OkStatus();
 }
 
-base::Status ReadFlag(const Gguf& file, std::string_view key, std::optional<bool>& flag) {
+base::Status ReadFlag(const Checkpoint& file, std::string_view key, std::optional<bool>& flag) {
   if (!file.Has(key)) return base::OkStatus();
   ASSIGN_OR_RETURN(flag, file.Bool(key));
   return base::OkStatus();
 }
 
-base::Status ReadKinds(const Gguf& file, std::vector<text::TokenKind>& kinds) {
+base::Status ReadKinds(const Checkpoint& file, std::vector<text::TokenKind>& kinds) {
   constexpr std::string_view kKey = "tokenizer.ggml.token_type";
   if (!file.Has(kKey)) return base::OkStatus();
   ASSIGN_OR_RETURN(const auto values, file.Integers(kKey));
@@ -44,7 +44,7 @@ base::Status ReadKinds(const Gguf& file, std::vector<text::TokenKind>& kinds) {
   return base::OkStatus();
 }
 
-base::Status ReadScores(const Gguf& file, std::vector<float>& scores) {
+base::Status ReadScores(const Checkpoint& file, std::vector<float>& scores) {
   constexpr std::string_view kKey = "tokenizer.ggml.scores";
   if (!file.Has(kKey)) return base::OkStatus();
   ASSIGN_OR_RETURN(const auto values, file.Numbers(kKey));
@@ -52,7 +52,7 @@ base::Status ReadScores(const Gguf& file, std::vector<float>& scores) {
   return base::OkStatus();
 }
 
-base::Status ReadSpecials(const Gguf& file, text::VocabularySpec& spec) {
+base::Status ReadSpecials(const Checkpoint& file, text::VocabularySpec& spec) {
   RETURN_IF_ERROR(ReadId(file, "tokenizer.ggml.bos_token_id", spec.bos));
   RETURN_IF_ERROR(ReadId(file, "tokenizer.ggml.eos_token_id", spec.eos));
   RETURN_IF_ERROR(ReadId(file, "tokenizer.ggml.eot_token_id", spec.eot));
@@ -68,7 +68,7 @@ base::Status ReadSpecials(const Gguf& file, text::VocabularySpec& spec) {
 
 }  // namespace
 
-base::Result<text::VocabularySpec> ReadVocabulary(const Gguf& file) {
+base::Result<text::VocabularySpec> ReadVocabulary(const Checkpoint& file) {
   text::VocabularySpec spec;
   ASSIGN_OR_RETURN(spec.model, file.Text("tokenizer.ggml.model"));
   if (file.Has("tokenizer.ggml.pre")) {
@@ -86,7 +86,7 @@ base::Result<text::VocabularySpec> ReadVocabulary(const Gguf& file) {
   return spec;
 }
 
-base::Result<std::string> ReadChatTemplate(const Gguf& file) {
+base::Result<std::string> ReadChatTemplate(const Checkpoint& file) {
   constexpr std::string_view kKey = "tokenizer.chat_template";
   if (!file.Has(kKey)) return std::string();
   ASSIGN_OR_RETURN(const std::string_view source, file.Text(kKey));

@@ -36,7 +36,7 @@ Result<Family> FamilyOf(std::string_view architecture) {
 // Keys "<architecture>.<name>" with the errors of ReadConfig.
 class KeyReader {
  public:
-  KeyReader(const Gguf& gguf, std::string_view architecture)
+  KeyReader(const Checkpoint& gguf, std::string_view architecture)
       : gguf_(gguf), architecture_(architecture) {}
 
   std::string Key(std::string_view name) const { return fmt::format("{}.{}", architecture_, name); }
@@ -77,13 +77,13 @@ class KeyReader {
   static Status Fail(const std::string& key, const Status& status) {
     return Corrupt(status.message()).WithField(key);
   }
-  const Gguf& gguf_;
+  const Checkpoint& gguf_;
   std::string architecture_;
 };
 
 // Features of other models that share the architecture's name. A value of 0 (or "none") is
 // harmless.
-Status RefuseFeatures(const Gguf& gguf, const KeyReader& keys) {
+Status RefuseFeatures(const Checkpoint& gguf, const KeyReader& keys) {
   constexpr std::string_view kRefused[] = {
       "expert_count",
       "expert_used_count",
@@ -118,7 +118,7 @@ Status RefuseFeatures(const Gguf& gguf, const KeyReader& keys) {
   return base::OkStatus();
 }
 
-Status ReadRope(const Gguf& gguf, const KeyReader& keys, Config& config) {
+Status ReadRope(const Checkpoint& gguf, const KeyReader& keys, Config& config) {
   ASSIGN_OR_RETURN(config.rope_base, keys.FloatOr("rope.freq_base", 10000.0f, 1.0, 1e12));
   ASSIGN_OR_RETURN(config.rope_dims,
                    keys.IntegerOr("rope.dimension_count", config.head_dim, 2, config.head_dim));
@@ -178,7 +178,7 @@ Status ReadHeads(const KeyReader& keys, Config& config) {
 }
 
 // What only the tensors tell.
-Status ReadShapes(const Gguf& gguf, const KeyReader& keys, Config& config) {
+Status ReadShapes(const Checkpoint& gguf, const KeyReader& keys, Config& config) {
   const GgufTensor* embedding = gguf.FindTensor("token_embd.weight");
   if (embedding == nullptr) {
     return Corrupt("the model file has no tensor token_embd.weight").WithField("token_embd.weight");
@@ -206,7 +206,7 @@ Status ReadShapes(const Gguf& gguf, const KeyReader& keys, Config& config) {
   return base::OkStatus();
 }
 
-std::string PrintableName(const Gguf& gguf) {
+std::string PrintableName(const Checkpoint& gguf) {
   auto text = gguf.Text("general.name");
   if (!text.ok()) return "";
   std::string name(text->substr(0, 128));
@@ -218,7 +218,7 @@ std::string PrintableName(const Gguf& gguf) {
 
 }  // namespace
 
-Result<Config> ReadConfig(const Gguf& gguf) {
+Result<Config> ReadConfig(const Checkpoint& gguf) {
   auto architecture = gguf.Text("general.architecture");
   if (!architecture.ok()) {
     return Corrupt(architecture.status().message()).WithField("general.architecture");

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "model/gguf.h"
+#include "model/checkpoint.h"
 
 namespace plumb::model {
 
@@ -54,6 +54,6 @@ constexpr uint32_t kContextMax = 1u << 21;
 
 // kUnsupported: unknown architecture, or a feature not implemented (field() and message name the
 // key); kCorrupt: a key or tensor is missing, of the wrong type or out of range.
-base::Result<Config> ReadConfig(const Gguf& gguf);
+base::Result<Config> ReadConfig(const Checkpoint& gguf);
 
 }  // namespace plumb::model

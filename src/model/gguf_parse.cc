@@ -257,6 +257,8 @@ class GgufParser {
     offsets_.push_back(offset);
     // Cannot overflow: elements <= 2^48 and a block is at most 292 bytes.
     sizes_.push_back(tensor.elements / type->block_elements * type->block_bytes);
+    tensor.stored_bytes = sizes_.back();
+    tensor.stored_type = type->name;
     gguf_.tensors_.push_back(tensor);
     return base::OkStatus();
   }

@@ -27,17 +27,23 @@ uint64_t PackedBytes(tensor::DType type, uint64_t outputs, uint64_t inputs) {
   return panels * (inputs / tensor::kGroupInputs) * tensor::LayoutOf(type).group_bytes();
 }
 
+// Bytes of a tensor whose rows are kept as they come from the checkpoint.
+uint64_t StoredRows(tensor::DType type, const GgufTensor& tensor) {
+  const tensor::DTypeTraits& traits = tensor::Traits(type);
+  return tensor.elements / traits.block_inputs * traits.block_bytes;
+}
+
 // What a loader keeps of a tensor. Types without kernels count as they lie in the file.
 uint64_t ResidentBytes(const GgufTensor& tensor, const Config& config) {
   const auto type = tensor::DTypeFromGguf(tensor.type);
-  if (!type) return tensor.bytes.size();
+  if (!type) return tensor.stored_bytes;
   if (tensor.dims_count == 1) return tensor.elements * sizeof(float);
   const uint64_t packed = PackedBytes(*type, tensor.elements / tensor.dims[0], tensor.dims[0]);
   if (tensor.name != "token_embd.weight") return packed;
-  return tensor.bytes.size() + (config.tied_output ? packed : 0);
+  return StoredRows(*type, tensor) + (config.tied_output ? packed : 0);
 }
 
-MemoryNeed Memory(const Gguf& gguf, const Config& config) {
+MemoryNeed Memory(const Checkpoint& gguf, const Config& config) {
   MemoryNeed need;
   for (const GgufTensor& tensor : gguf.tensors())
     need.weight_bytes += ResidentBytes(tensor, config);
@@ -51,15 +57,15 @@ MemoryNeed Memory(const Gguf& gguf, const Config& config) {
   return need;
 }
 
-std::vector<TypeShare> Shares(const Gguf& gguf) {
+std::vector<TypeShare> Shares(const Checkpoint& gguf) {
   std::map<std::string, TypeShare> by_type;
   for (const GgufTensor& tensor : gguf.tensors()) {
-    const std::string name = GgufTensorTypeName(tensor.type);
+    const std::string name = std::string(tensor.stored_type);
     TypeShare& share = by_type[name];
     share.type = name;
     ++share.tensors;
     share.elements += tensor.elements;
-    share.bytes += tensor.bytes.size();
+    share.bytes += tensor.stored_bytes;
   }
   std::vector<TypeShare> shares;
   for (auto& [name, share] : by_type) shares.push_back(std::move(share));
@@ -69,17 +75,17 @@ std::vector<TypeShare> Shares(const Gguf& gguf) {
   return shares;
 }
 
-std::string TextOrEmpty(const Gguf& gguf, std::string_view key) {
+std::string TextOrEmpty(const Checkpoint& gguf, std::string_view key) {
   auto text = gguf.Text(key);
   return text.ok() ? std::string(*text) : std::string();
 }
 
 }  // namespace
 
-Result<Inspection> Inspect(const Gguf& gguf) {
+Result<Inspection> Inspect(const Checkpoint& gguf) {
   Inspection result;
   ASSIGN_OR_RETURN(result.config, ReadConfig(gguf));
-  result.gguf_version = gguf.version();
+  result.format = gguf.Format();
   result.file_bytes = gguf.file_bytes();
   result.tensors = gguf.tensors().size();
   for (const GgufTensor& tensor : gguf.tensors()) result.parameters += tensor.elements;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "model/checkpoint.h"
 #include "model/config.h"
-#include "model/gguf.h"
 
 namespace plumb::model {
 
@@ -30,7 +30,7 @@ struct MemoryNeed {
 
 struct Inspection {
   Config config;
-  uint32_t gguf_version = 0;
+  std::string format;  // "GGUF 3"
   uint64_t file_bytes = 0;
   uint64_t tensors = 0;
   uint64_t parameters = 0;       // elements of all tensors
@@ -46,7 +46,7 @@ struct Inspection {
 constexpr uint32_t kWorkspaceRows = 512;
 
 // The errors of ReadConfig.
-base::Result<Inspection> Inspect(const Gguf& gguf);
+base::Result<Inspection> Inspect(const Checkpoint& gguf);
 
 // Bytes to serve `sequences` sequences of `context_tokens` tokens each.
 uint64_t MemoryFor(const MemoryNeed& need, uint64_t context_tokens, uint64_t sequences);

@@ -174,7 +174,7 @@ Result<Layer> LoadLayer(WeightReader& reader, const Config& config, uint32_t ind
   return layer;
 }
 
-Result<LlamaWeights> LoadWeights(const Gguf& gguf, const Config& config, uint32_t context_max,
+Result<LlamaWeights> LoadWeights(const Checkpoint& gguf, const Config& config, uint32_t context_max,
                                  const LoadOptions& options) {
   LlamaWeights weights;
   WeightReader reader(gguf, options, weights.arena);
@@ -396,12 +396,12 @@ class LlamaModel final : public Model {
 
 }  // namespace
 
-Status CheckLlama(const Gguf& gguf, const Config& config) {
+Status CheckLlama(const Checkpoint& gguf, const Config& config) {
   RETURN_IF_ERROR(CheckShape(config));
   return CheckWeights(gguf, Weights(config), config.architecture);
 }
 
-Result<std::unique_ptr<Model>> LoadLlama(const Gguf& gguf, const Config& config,
+Result<std::unique_ptr<Model>> LoadLlama(const Checkpoint& gguf, const Config& config,
                                          const LoadOptions& options) {
   RETURN_IF_ERROR(CheckLlama(gguf, config));
   const uint32_t context_max = std::min(

@@ -11,11 +11,11 @@
 namespace plumb::model {
 
 // `config` is what ReadConfig made of `gguf`; options are in range. Errors: as LoadModel.
-base::Result<std::unique_ptr<Model>> LoadLlama(const Gguf& gguf, const Config& config,
+base::Result<std::unique_ptr<Model>> LoadLlama(const Checkpoint& gguf, const Config& config,
                                                const LoadOptions& options);
 
 // Ok when LoadLlama can serve such a model: what config and tensor types tell before any weight is
 // read. kUnsupported otherwise.
-base::Status CheckLlama(const Gguf& gguf, const Config& config);
+base::Status CheckLlama(const Checkpoint& gguf, const Config& config);
 
 }  // namespace plumb::model

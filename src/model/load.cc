@@ -6,15 +6,17 @@
 
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "model/config.h"
+#include "model/gguf.h"
 #include "model/llama.h"
 
 namespace plumb::model {
 
 using base::Result;
 
-Result<std::unique_ptr<Gguf>> OpenModelFile(const std::string& path) {
+Result<std::unique_ptr<Checkpoint>> OpenModelFile(const std::string& path) {
   std::error_code ignored;  // an unreadable path fails in Open
   const std::filesystem::path file(path);
   if (std::filesystem::is_directory(file, ignored) || file.extension() == ".safetensors") {
@@ -23,10 +25,11 @@ Result<std::unique_ptr<Gguf>> OpenModelFile(const std::string& path) {
                "qwen2) or a model alias")
         .WithField("model");
   }
-  return Gguf::Open(path);
+  ASSIGN_OR_RETURN(auto gguf, Gguf::Open(path));
+  return std::unique_ptr<Checkpoint>(std::move(gguf));
 }
 
-Result<std::unique_ptr<Model>> LoadModel(const Gguf& gguf, const LoadOptions& options) {
+Result<std::unique_ptr<Model>> LoadModel(const Checkpoint& gguf, const LoadOptions& options) {
   if (options.rows_max < 1 || options.rows_max > kRowsMax) {
     return base::InvalidArgument(
         "rows_max", fmt::format("rows_max is {}, expected 1 to {}", options.rows_max, kRowsMax));

@@ -39,11 +39,11 @@ constexpr uint32_t kContextDefaultMax = 131072;
 
 // Opens a path given by the operator. kUnsupported: a folder or a .safetensors file; else the
 // errors of Gguf::Open.
-base::Result<std::unique_ptr<Gguf>> OpenModelFile(const std::string& path);
+base::Result<std::unique_ptr<Checkpoint>> OpenModelFile(const std::string& path);
 
 // kUnsupported, kCorrupt: as ReadConfig, or a tensor with another shape or type than the family has
 // (field() and message name it); kInvalidArgument: an option out of range; kOverloaded: out of
 // memory.
-base::Result<std::unique_ptr<Model>> LoadModel(const Gguf& gguf, const LoadOptions& options);
+base::Result<std::unique_ptr<Model>> LoadModel(const Checkpoint& gguf, const LoadOptions& options);
 
 }  // namespace plumb::model

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "base/check.h"
 #include "tensor/dequantize.h"
 #include "tensor/dtype.h"
 
@@ -28,24 +29,36 @@ Result<tensor::DType> TypeOf(const GgufTensor& tensor) {
 }
 
 // A damaged scale would make every answer worthless, so it is found before the model serves.
-Status CheckFinite(const GgufTensor& tensor, tensor::ThreadPool& pool) {
+Status CheckFinite(const GgufTensor& tensor, std::span<const std::byte> rows,
+                   tensor::ThreadPool& pool) {
   ASSIGN_OR_RETURN(const tensor::DType type, TypeOf(tensor));
-  if (tensor::AllFinite(type, tensor.bytes, pool)) return base::OkStatus();
+  if (tensor::AllFinite(type, rows, pool)) return base::OkStatus();
   return Corrupt(fmt::format("tensor {} holds a value that is not finite", tensor.name))
       .WithField(std::string(tensor.name));
 }
 
-// The tensor with the shape, when a kernel reads its type.
-Result<const GgufTensor*> FindChecked(const Gguf& gguf, const std::string& name, uint64_t outputs,
-                                      uint64_t inputs) {
-  const GgufTensor* tensor = gguf.FindTensor(name);
-  if (tensor == nullptr) {
-    return Corrupt(fmt::format("the model file has no tensor {}", name)).WithField(name);
+std::string ShapeText(const GgufTensor& tensor) {
+  std::string text;
+  for (uint32_t i = 0; i < tensor.dims_count; ++i) {
+    text += fmt::format("{}{}", i == 0 ? "" : " x ", tensor.dims[i]);
   }
-  if (tensor->dims[0] != inputs || tensor->elements != outputs * inputs) {
-    return Corrupt(fmt::format("tensor {} is {} x {}, expected {} x {}", name, tensor->dims[0],
-                               tensor->elements / tensor->dims[0], inputs, outputs))
-        .WithField(name);
+  return text;
+}
+
+// The tensor with the shape, when a kernel reads its type.
+Result<const GgufTensor*> FindChecked(const Checkpoint& checkpoint, const WeightSpec& spec) {
+  const GgufTensor* tensor = checkpoint.FindTensor(spec.name);
+  if (tensor == nullptr) {
+    return Corrupt(fmt::format("the model file has no tensor {}", spec.name)).WithField(spec.name);
+  }
+  const bool stacked = spec.experts != 0;
+  const bool fits = tensor->dims[0] == spec.inputs && tensor->dims[1] == spec.outputs &&
+                    tensor->dims[2] == (stacked ? spec.experts : 1) && tensor->dims[3] == 1;
+  if (!fits) {
+    return Corrupt(fmt::format("tensor {} is {}, expected {} x {}{}", spec.name, ShapeText(*tensor),
+                               spec.inputs, spec.outputs,
+                               stacked ? fmt::format(" x {}", spec.experts) : ""))
+        .WithField(spec.name);
   }
   RETURN_IF_ERROR(TypeOf(*tensor));
   return tensor;
@@ -53,14 +66,15 @@ Result<const GgufTensor*> FindChecked(const Gguf& gguf, const std::string& name,
 
 }  // namespace
 
-Status CheckWeights(const Gguf& gguf, std::span<const WeightSpec> specs, std::string_view family) {
+Status CheckWeights(const Checkpoint& checkpoint, std::span<const WeightSpec> specs,
+                    std::string_view family) {
   std::set<std::string_view> known;
   for (const WeightSpec& spec : specs) {
     known.insert(spec.name);
-    if (spec.optional && gguf.FindTensor(spec.name) == nullptr) continue;
-    RETURN_IF_ERROR(FindChecked(gguf, spec.name, spec.outputs, spec.inputs));
+    if (spec.optional && checkpoint.FindTensor(spec.name) == nullptr) continue;
+    RETURN_IF_ERROR(FindChecked(checkpoint, spec));
   }
-  for (const GgufTensor& tensor : gguf.tensors()) {
+  for (const GgufTensor& tensor : checkpoint.tensors()) {
     if (known.contains(tensor.name)) continue;
     return base::Unsupported(
                fmt::format("tensor {} has no place in the {} family; computing without "
@@ -71,54 +85,91 @@ Status CheckWeights(const Gguf& gguf, std::span<const WeightSpec> specs, std::st
   return base::OkStatus();
 }
 
-WeightReader::WeightReader(const Gguf& gguf, const LoadOptions& options, tensor::WeightArena& arena)
-    : gguf_(gguf), options_(options), arena_(arena) {
-  for (const GgufTensor& tensor : gguf.tensors()) progress_.bytes_total += tensor.bytes.size();
+WeightReader::WeightReader(const Checkpoint& checkpoint, const LoadOptions& options,
+                           tensor::WeightArena& arena)
+    : checkpoint_(checkpoint), options_(options), arena_(arena) {
+  for (const GgufTensor& tensor : checkpoint.tensors()) {
+    progress_.bytes_total += tensor.stored_bytes;
+  }
 }
 
-void WeightReader::Took(const GgufTensor& tensor, uint64_t resident_bytes) {
+void WeightReader::Took(const GgufTensor& tensor, uint32_t part, uint64_t stored_bytes,
+                        uint64_t resident_bytes) {
   resident_bytes_ += resident_bytes;
-  if (!taken_.insert(tensor.name).second) return;  // a second use: tied embeddings
-  progress_.bytes_done += tensor.bytes.size();
+  if (!taken_.insert({tensor.name, part}).second) return;  // a second use: tied embeddings
+  progress_.bytes_done += stored_bytes;
   if (options_.progress) options_.progress(progress_);
 }
 
 Result<const GgufTensor*> WeightReader::Raw(const std::string& name, uint64_t outputs,
                                             uint64_t inputs) {
-  ASSIGN_OR_RETURN(const GgufTensor* tensor, FindChecked(gguf_, name, outputs, inputs));
-  RETURN_IF_ERROR(CheckFinite(*tensor, options_.pool));
-  Took(*tensor, 0);
+  ASSIGN_OR_RETURN(const GgufTensor* tensor,
+                   FindChecked(checkpoint_, {.name = name, .outputs = outputs, .inputs = inputs}));
+  if (tensor->bytes.empty()) {
+    Kept& kept = kept_.emplace_back();
+    kept.tensor = *tensor;
+    ASSIGN_OR_RETURN(kept.tensor.bytes, checkpoint_.Rows(*tensor, {0, outputs}, kept.memory));
+    tensor = &kept.tensor;
+  }
+  RETURN_IF_ERROR(CheckFinite(*tensor, tensor->bytes, options_.pool));
+  Took(*tensor, 0, tensor->stored_bytes, 0);
   return tensor;
 }
 
-Result<tensor::PackedMatrix> WeightReader::Matrix(const std::string& name, uint64_t outputs,
-                                                  uint64_t inputs) {
-  ASSIGN_OR_RETURN(const GgufTensor* tensor, FindChecked(gguf_, name, outputs, inputs));
-  RETURN_IF_ERROR(CheckFinite(*tensor, options_.pool));
-  ASSIGN_OR_RETURN(const tensor::DType type, TypeOf(*tensor));
-  auto matrix =
-      tensor::PackedMatrix::Pack(type, outputs, inputs, tensor->bytes, options_.pool, &arena_);
+// Matrix number `part` of a stack, or the only one.
+Result<tensor::PackedMatrix> WeightReader::Pack(const GgufTensor& tensor, uint32_t part,
+                                                uint64_t outputs, uint64_t inputs) {
+  tensor::AlignedBuffer scratch;
+  ASSIGN_OR_RETURN(const std::span<const std::byte> rows,
+                   checkpoint_.Rows(tensor, {part * outputs, outputs}, scratch));
+  RETURN_IF_ERROR(CheckFinite(tensor, rows, options_.pool));
+  ASSIGN_OR_RETURN(const tensor::DType type, TypeOf(tensor));
+  auto matrix = tensor::PackedMatrix::Pack(type, outputs, inputs, rows, options_.pool, &arena_);
   if (!matrix.ok()) {
+    const std::string name(tensor.name);
     Status status(matrix.status().code(),
                   fmt::format("tensor {}: {}", name, matrix.status().message()));
     return std::move(status).WithField(name);
   }
-  Took(*tensor, matrix->size_bytes());
+  const uint64_t parts = tensor.elements / (outputs * inputs);
+  Took(tensor, part, tensor.stored_bytes / parts, matrix->size_bytes());
   return matrix;
 }
 
+Result<tensor::PackedMatrix> WeightReader::Matrix(const std::string& name, uint64_t outputs,
+                                                  uint64_t inputs) {
+  ASSIGN_OR_RETURN(const GgufTensor* tensor,
+                   FindChecked(checkpoint_, {.name = name, .outputs = outputs, .inputs = inputs}));
+  return Pack(*tensor, 0, outputs, inputs);
+}
+
+Result<tensor::PackedMatrix> WeightReader::ExpertMatrix(const std::string& name, uint32_t expert,
+                                                        uint32_t experts, uint64_t outputs,
+                                                        uint64_t inputs) {
+  CHECK(expert < experts) << name << " " << expert;
+  ASSIGN_OR_RETURN(
+      const GgufTensor* tensor,
+      FindChecked(checkpoint_,
+                  {.name = name, .outputs = outputs, .inputs = inputs, .experts = experts}));
+  return Pack(*tensor, expert, outputs, inputs);
+}
+
 Result<std::vector<float>> WeightReader::Vector(const std::string& name, uint64_t size) {
-  ASSIGN_OR_RETURN(const GgufTensor* tensor, FindChecked(gguf_, name, 1, size));
-  RETURN_IF_ERROR(CheckFinite(*tensor, options_.pool));
+  ASSIGN_OR_RETURN(const GgufTensor* tensor,
+                   FindChecked(checkpoint_, {.name = name, .outputs = 1, .inputs = size}));
+  tensor::AlignedBuffer scratch;
+  ASSIGN_OR_RETURN(const std::span<const std::byte> row,
+                   checkpoint_.Rows(*tensor, {0, 1}, scratch));
+  RETURN_IF_ERROR(CheckFinite(*tensor, row, options_.pool));
   ASSIGN_OR_RETURN(const tensor::DType type, TypeOf(*tensor));
   std::vector<float> values(size);
-  RETURN_IF_ERROR(tensor::DequantizeRow(type, tensor->bytes, values));
-  Took(*tensor, size * sizeof(float));
+  RETURN_IF_ERROR(tensor::DequantizeRow(type, row, values));
+  Took(*tensor, 0, tensor->stored_bytes, size * sizeof(float));
   return values;
 }
 
 Result<std::vector<float>> WeightReader::VectorIfAny(const std::string& name, uint64_t size) {
-  if (gguf_.FindTensor(name) == nullptr) return std::vector<float>();
+  if (checkpoint_.FindTensor(name) == nullptr) return std::vector<float>();
   return Vector(name, size);
 }
 
