@@ -1,7 +1,7 @@
 // model/config.h
 // A model's numbers, out of a GGUF file's metadata and tensor shapes, each checked against a range.
 // What would change the arithmetic and is not implemented is refused here, by name, rather than
-// ignored. Read next: model/llama.cc.
+// ignored. Read next: model/layers.h.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "model/llama.h"
+#include "model/families/llama.h"
 #include "model/model.h"
 #include "tensor/dtype.h"
 #include "tensor/kv_page.h"

@@ -10,7 +10,7 @@
 
 #include "model/config.h"
 #include "model/gguf.h"
-#include "model/llama.h"
+#include "model/families/llama.h"
 
 namespace plumb::model {
 

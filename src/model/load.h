@@ -1,7 +1,7 @@
 // model/load.h
 // From a model file to a Model that computes: the family is chosen here, by a switch. Loading
 // repacks every weight into the kernels' form, so the file is not needed afterwards. Read next:
-// model/llama.cc.
+// model/families/llama.cc.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// model/llama_test.cc
+// model/families/llama_test.cc
 // Two promises of Forward. It computes the architecture: against a plain double-precision forward
 // written here from the papers' formulas. And it is exact: a row's logits are the same bits however
 // the prompt is chunked, batched, threaded or which kernels run. Real models: tests/golden/logits.
-#include "model/llama.h"
+#include "model/families/llama.h"
 
 #include <gtest/gtest.h>
 

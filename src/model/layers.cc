@@ -1,0 +1,187 @@
+// model/layers.cc: the steps, each a few tensor operations over the rows alive. Buffers are parts
+// of one allocation; what a step may assume about its arguments was checked in Begin.
+#include "model/layers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+#include "model/activation_bits.h"
+#include "tensor/attention.h"
+#include "tensor/dequantize.h"
+#include "tensor/numerics.h"
+
+namespace plumb::model {
+
+using base::Result;
+using base::Status;
+
+static_assert(kPageTokens == tensor::kPageTokens);
+
+// ---- before the first step ----
+
+uint32_t ContextMax(const Config& config, const LoadOptions& options) {
+  return std::min(config.context_max,
+                  options.context_max != 0 ? options.context_max : kContextDefaultMax);
+}
+
+Status Refuse(const Config& config, std::string_view key, std::string_view why) {
+  const std::string field = fmt::format("{}.{}", config.architecture, key);
+  return base::Unsupported(fmt::format("{}: {}", field, why)).WithField(field);
+}
+
+Status CheckHeads(const Config& config) {
+  constexpr uint32_t kHeadDimMultiple = 16;  // of a KV page's planes
+  if (config.head_dim % kHeadDimMultiple == 0) return base::OkStatus();
+  return Refuse(config, "attention.key_length",
+                fmt::format("heads of {} are not supported (a multiple of {} is needed)",
+                            config.head_dim, kHeadDimMultiple));
+}
+
+Result<tensor::RotaryTable> BuildRotary(const Config& config, double base, double scale,
+                                        std::span<const float> factors,
+                                        const LoadOptions& options) {
+  return tensor::RotaryTable::Build({.dims = config.rope_dims,
+                                     .positions_max = ContextMax(config, options),
+                                     .base = base,
+                                     .position_scale = 1.0 / scale,
+                                     .frequency_factors = factors},
+                                    options.pool);
+}
+
+ModelInfo DescribeModel(const Checkpoint& checkpoint, const Config& config,
+                        const OuterWeights& weights, const LoadOptions& options) {
+  ModelInfo info;
+  info.architecture = config.architecture;
+  info.name = config.name;
+  info.vocabulary_size = config.vocabulary;
+  info.context_max = ContextMax(config, options);
+  info.page_bytes = tensor::KvLayout{config.layers, config.kv_heads, config.head_dim}.page_bytes();
+  for (const GgufTensor& tensor : checkpoint.tensors()) info.parameters += tensor.elements;
+  info.weight_bytes = weights.resident_bytes;
+  info.numerics_id = fmt::format("{}-f16kv", tensor::kNumericsId);
+  return info;
+}
+
+ForwardPass::ForwardPass(const Config& config, const LoadOptions& options)
+    : config_(config),
+      compute_{options.pool, options.kernels},
+      layout_{config.layers, config.kv_heads, config.head_dim},
+      pairing_(config.rope_pairs == RotaryPairs::kAdjacent ? tensor::RotaryPairing::kAdjacent
+                                                           : tensor::RotaryPairing::kHalves),
+      batch_({.rows_max = options.rows_max,
+              .logits_rows_max = options.logits_rows_max,
+              .context_max = ContextMax(config, options),
+              .vocabulary = config.vocabulary}) {}
+
+Result<ForwardPass> ForwardPass::Create(const Config& config, const LoadOptions& options) {
+  ForwardPass pass(config, options);
+  const uint64_t rows = options.rows_max;
+  const std::pair<float**, uint64_t> parts[] = {
+      {&pass.hidden_, rows * config.embedding},    {&pass.normed_, rows * config.embedding},
+      {&pass.queries_, rows * QueryWidth(config)}, {&pass.keys_, rows * KeyWidth(config)},
+      {&pass.values_, rows * KeyWidth(config)},    {&pass.attended_, rows * QueryWidth(config)},
+      {&pass.gate_, rows * config.feed_forward},   {&pass.up_, rows * config.feed_forward},
+  };
+  constexpr uint64_t kAlignment = 16;  // floats
+  const auto aligned = [](uint64_t count) {
+    return (count + kAlignment - 1) / kAlignment * kAlignment;
+  };
+  uint64_t total = 0;
+  for (const auto& [pointer, count] : parts) total += aligned(count);
+  ASSIGN_OR_RETURN(pass.memory_, tensor::AlignedBuffer::Allocate(total * sizeof(float)));
+  auto* next = reinterpret_cast<float*>(pass.memory_.data());
+  for (const auto& [pointer, count] : parts) {
+    *pointer = next;
+    next += aligned(count);
+  }
+  const auto inputs_max = static_cast<uint32_t>(
+      std::max({uint64_t{config.embedding}, QueryWidth(config), uint64_t{config.feed_forward}}));
+  ASSIGN_OR_RETURN(pass.quantised_, tensor::Activations::Allocate(options.rows_max, inputs_max));
+  return pass;
+}
+
+// ---- the steps ----
+
+void ForwardPass::Begin(std::span<const SequenceRows> sequences, std::span<float> logits) {
+  batch_.Gather(sequences);
+  CHECK(logits.size() == uint64_t{batch_.wanted().rows()} * config_.vocabulary) << logits.size();
+  logits_ = logits;
+  rows_ = batch_.all().rows();
+}
+
+void ForwardPass::Embed(const EmbeddingTable& table) {
+  compute_.pool.ParallelFor(rows_, [&](uint32_t row) {
+    const uint32_t token = batch_.tokens()[row];
+    const std::span stored(table.rows.data() + token * table.row_bytes, table.row_bytes);
+    const std::span out(hidden_ + uint64_t{row} * config_.embedding, config_.embedding);
+    const Status status = tensor::DequantizeRow(table.type, stored, out);
+    DCHECK(status.ok()) << status.ToString();
+  });
+}
+
+void ForwardPass::Norm(const float* x, const std::vector<float>& weight, float* out) {
+  RmsNorm(compute_, x, rows_, config_.embedding, weight.data(), config_.rms_epsilon, out);
+}
+
+void ForwardPass::Linear(const float* x, uint32_t rows, uint32_t inputs,
+                         tensor::ActivationBits bits, std::span<const tensor::Product> products) {
+  tensor::Linear(compute_, x, rows, inputs, bits, quantised_, products);
+}
+
+void ForwardPass::ProjectQueriesKeysValues(const AttentionWeights& weights, bool last_layer) {
+  const tensor::Product query = {&weights.query.matrix, queries_, weights.query.bias_or_null()};
+  const tensor::Product key = {&weights.key.matrix, keys_, weights.key.bias_or_null()};
+  const tensor::Product value = {&weights.value.matrix, values_, weights.value.bias_or_null()};
+  const uint32_t wanted = batch_.wanted().rows();
+  if (!last_layer || wanted == rows_) {
+    Linear(normed_, rows_, config_.embedding, kAttentionBits, std::array{query, key, value});
+    return;
+  }
+  Linear(normed_, rows_, config_.embedding, kAttentionBits, std::array{key, value});
+  batch_.KeepWanted(normed_, config_.embedding);
+  batch_.KeepWanted(hidden_, config_.embedding);
+  rows_ = wanted;
+  Linear(normed_, rows_, config_.embedding, kAttentionBits, std::array{query});
+}
+
+void ForwardPass::Attend(uint32_t index, const AttentionWeights& weights,
+                         const AttentionView& view) {
+  const bool last_layer = index + 1 == config_.layers;
+  ProjectQueriesKeysValues(weights, last_layer);
+  const RowSet& all = batch_.all();
+  const RowSet& alive = last_layer ? batch_.wanted() : all;
+  const auto rotate = [&](const RowSet& rows, uint32_t heads, float* x) {
+    Rotate(compute_, *view.rotary, pairing_, rows.positions, heads, config_.head_dim, x);
+  };
+  rotate(alive, config_.heads, queries_);
+  rotate(all, config_.kv_heads, keys_);
+  StoreKeysValues(compute_, layout_, index, all.sequences, keys_, values_);
+  tensor::Attend(compute_, layout_, index, {config_.heads, view.scale, view.window},
+                 alive.sequences, queries_, attended_);
+}
+
+void ForwardPass::AddHeads(const Projection& output) {
+  Linear(attended_, rows_, static_cast<uint32_t>(QueryWidth(config_)), kAttentionBits,
+         std::array<tensor::Product, 1>{{{&output.matrix, hidden_, output.bias_or_null(), true}}});
+}
+
+void ForwardPass::FeedForward(const GatedWeights& weights) {
+  Linear(normed_, rows_, config_.embedding, kGateUpBits,
+         std::array<tensor::Product, 2>{{{&weights.gate, gate_}, {&weights.up, up_}}});
+  SwiGlu(compute_, gate_, up_, rows_, config_.feed_forward, gate_);
+  Linear(gate_, rows_, config_.feed_forward, kDownBits,
+         std::array<tensor::Product, 1>{{{&weights.down, hidden_, nullptr, true}}});
+}
+
+void ForwardPass::Logits(const OuterWeights& weights) {
+  Norm(hidden_, weights.output_norm, normed_);
+  Linear(normed_, rows_, config_.embedding, kLogitsBits,
+         std::array<tensor::Product, 1>{{{&weights.output, logits_.data()}}});
+}
+
+}  // namespace plumb::model

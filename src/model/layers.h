@@ -1,0 +1,103 @@
+// model/layers.h
+// One forward pass, step by step: the operations in which every family's Forward is written, over
+// activations sized once. A family calls Begin, then for each layer what it is made of, then
+// Logits. Read next: model/families/llama.cc.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "model/config.h"
+#include "model/layers_batch.h"
+#include "model/layers_weights.h"
+#include "model/load.h"
+#include "tensor/aligned_buffer.h"
+#include "tensor/ops.h"
+
+namespace plumb::model {
+
+// Tokens that a model serves: the file's, capped by the options.
+uint32_t ContextMax(const Config& config, const LoadOptions& options);
+
+// Angles of a rotary embedding of `base` over positions divided by `scale`. kInvalidArgument: a
+// factor or base out of range; kOverloaded: out of memory.
+base::Result<tensor::RotaryTable> BuildRotary(const Config& config, double base, double scale,
+                                              std::span<const float> factors,
+                                              const LoadOptions& options);
+
+// What ModelInfo tells of a loaded model.
+ModelInfo DescribeModel(const Checkpoint& checkpoint, const Config& config,
+                        const OuterWeights& weights, const LoadOptions& options);
+
+// Whether attention can be computed at all: heads of a width that pages hold. kUnsupported, with
+// the field.
+base::Status CheckHeads(const Config& config);
+// A refusal of "<architecture>.<key>".
+base::Status Refuse(const Config& config, std::string_view key, std::string_view why);
+
+// How an attention layer sees its sequence.
+struct AttentionView {
+  const tensor::RotaryTable* rotary = nullptr;
+  float scale = 0;      // of scores
+  uint32_t window = 0;  // positions seen, the row's own included; 0 = all
+};
+
+// Activations of one step and the operations on them, row-major f32. `rows()` rows are alive: all
+// of the batch, and from the last layer's attention on only those whose logits are wanted. A row's
+// values depend on nothing but its sequence, bit for bit. Thread: the model's, one at a time.
+class ForwardPass {
+ public:
+  // kOverloaded: out of memory.
+  static base::Result<ForwardPass> Create(const Config& config, const LoadOptions& options);
+
+  // Takes in a step; CHECKs its arguments, and that `logits` has room for the wanted rows.
+  void Begin(std::span<const SequenceRows> sequences, std::span<float> logits);
+  uint32_t rows() const { return rows_; }
+  float* hidden() { return hidden_; }  // [rows, embedding], the residual stream
+  float* normed() { return normed_; }  // [rows, embedding]
+
+  // hidden = the tokens' embeddings.
+  void Embed(const EmbeddingTable& table);
+  // out = RMSNorm(x) * weight; out may be x.
+  void Norm(const float* x, const std::vector<float>& weight, float* out);
+  // From normed(): stores keys and values of layer `index`, and attends. In the last layer the
+  // rows without logits end here: rows() shrinks, hidden() too.
+  void Attend(uint32_t index, const AttentionWeights& weights, const AttentionView& view);
+  // hidden += the output projection of what Attend computed.
+  void AddHeads(const Projection& output);
+  // hidden += down(silu(gate(normed)) * up(normed)).
+  void FeedForward(const GatedWeights& weights);
+  // Writes the logits that Begin was given room for.
+  void Logits(const OuterWeights& weights);
+
+  tensor::Compute compute() const { return compute_; }
+  void Linear(const float* x, uint32_t rows, uint32_t inputs, tensor::ActivationBits bits,
+              std::span<const tensor::Product> products);
+
+ private:
+  ForwardPass(const Config& config, const LoadOptions& options);
+  void ProjectQueriesKeysValues(const AttentionWeights& weights, bool last_layer);
+
+  const Config config_;
+  const tensor::Compute compute_;
+  const tensor::KvLayout layout_;
+  const tensor::RotaryPairing pairing_;
+  Batch batch_;
+  uint32_t rows_ = 0;
+  std::span<float> logits_;
+
+  tensor::AlignedBuffer memory_;  // of all below
+  float* hidden_ = nullptr;
+  float* normed_ = nullptr;
+  float* queries_ = nullptr;   // [rows, heads, head_dim]
+  float* keys_ = nullptr;      // [rows, kv_heads, head_dim]
+  float* values_ = nullptr;    // [rows, kv_heads, head_dim]
+  float* attended_ = nullptr;  // [rows, heads, head_dim]
+  float* gate_ = nullptr;      // [rows, feed_forward]
+  float* up_ = nullptr;        // [rows, feed_forward]
+  tensor::Activations quantised_;
+};
+
+}  // namespace plumb::model
