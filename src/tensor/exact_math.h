@@ -22,4 +22,9 @@ inline double ExactCos(double x) { return Sleef_finz_cosd1_u10purecfma(x); }
 inline double ExactSin(double x) { return Sleef_finz_sind1_u10purecfma(x); }
 inline double ExactPow(double x, double y) { return Sleef_finz_powd1_u10purecfma(x, y); }
 
+// GELU in its tanh form: x (1 + tanh(u)) / 2 = x / (1 + exp(-2 u)), u = sqrt(2/pi) (x + 0.044715
+// x^3). Hendrycks and Gimpel 2016, "Gaussian Error Linear Units", section 2.
+inline constexpr float kGeluCubic = 0.044715f;
+inline constexpr float kGeluExponent = -1.5957691216057308f;  // -2 sqrt(2/pi)
+
 }  // namespace plumb::tensor

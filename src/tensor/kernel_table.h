@@ -75,11 +75,19 @@ struct KernelTable {
   void (*rms_norm)(const float* x, const float* weight, float epsilon, uint32_t n, float* out);
   // out[i] = silu(gate[i]) * up[i]; out may be gate or up.
   void (*swiglu)(const float* gate, const float* up, uint32_t n, float* out);
+  // out[i] = gelu(gate[i]) * up[i], the tanh form of GELU; out may be gate or up.
+  void (*geglu)(const float* gate, const float* up, uint32_t n, float* out);
   void (*add)(const float* a, const float* b, uint32_t n, float* out);
+  // out[i] = fma(scale, x[i], out[i])
+  void (*add_scaled)(const float* x, float scale, uint32_t n, float* out);
+  // out[i] = cap * tanh(x[i] / cap); out may be x.
+  void (*soft_cap)(const float* x, float cap, uint64_t n, float* out);
   // In place, `heads` heads of head_dim values, the first `dims` of each rotated.
   void (*rotate)(float* x, uint32_t heads, uint32_t head_dim, uint32_t dims, RotaryPairing pairing,
                  const float* cosines, const float* sines);
   float (*log_sum_exp)(const float* x, uint64_t n);  // n >= 1
+  // out[i] = exp(x[i]) / sum of exp(x); n >= 1, out may be x.
+  void (*softmax)(const float* x, uint64_t n, float* out);
 };
 
 }  // namespace plumb::tensor

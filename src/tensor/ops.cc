@@ -163,4 +163,43 @@ float LogSumExp(Compute compute, std::span<const float> x) {
   return compute.kernels.log_sum_exp(x.data(), x.size());
 }
 
+void GeGlu(Compute compute, const float* gate, const float* up, uint32_t rows, uint32_t n,
+           float* out) {
+  ForRows(compute, rows, n, [&](uint32_t row) {
+    const size_t first = size_t{row} * n;
+    compute.kernels.geglu(gate + first, up + first, n, out + first);
+  });
+}
+
+void SoftCap(Compute compute, float cap, uint32_t rows, uint32_t n, float* x) {
+  CHECK(cap > 0) << cap;
+  ForRows(compute, rows, n, [&](uint32_t row) {
+    float* first = x + size_t{row} * n;
+    compute.kernels.soft_cap(first, cap, n, first);
+  });
+}
+
+void Softmax(Compute compute, uint32_t rows, uint32_t n, float* x) {
+  CHECK(n > 0);
+  ForRows(compute, rows, n, [&](uint32_t row) {
+    float* first = x + size_t{row} * n;
+    compute.kernels.softmax(first, n, first);
+  });
+}
+
+void GatherRows(Compute compute, const float* x, std::span<const uint32_t> indexes, uint32_t n,
+                float* out) {
+  ForRows(compute, static_cast<uint32_t>(indexes.size()), n, [&](uint32_t row) {
+    std::copy_n(x + size_t{indexes[row]} * n, n, out + size_t{row} * n);
+  });
+}
+
+void AddScaledRows(Compute compute, const float* x, std::span<const float> scales,
+                   std::span<const uint32_t> indexes, uint32_t n, float* out) {
+  CHECK(scales.size() == indexes.size()) << scales.size() << " for " << indexes.size();
+  ForRows(compute, static_cast<uint32_t>(indexes.size()), n, [&](uint32_t row) {
+    compute.kernels.add_scaled(x + size_t{row} * n, scales[row], n, out + size_t{indexes[row]} * n);
+  });
+}
+
 }  // namespace plumb::tensor

@@ -57,4 +57,22 @@ void Rotate(Compute compute, const RotaryTable& table, RotaryPairing pairing,
 // log(sum(exp(x))) of a vocabulary row; not empty. On the caller's thread.
 float LogSumExp(Compute compute, std::span<const float> x);
 
+// out = gelu(gate) * up (tanh form), [rows, n]; out may be gate or up.
+void GeGlu(Compute compute, const float* gate, const float* up, uint32_t rows, uint32_t n,
+           float* out);
+
+// x = cap * tanh(x / cap), [rows, n], in place; cap > 0.
+void SoftCap(Compute compute, float cap, uint32_t rows, uint32_t n, float* x);
+
+// Each row of n becomes exp(x) / sum(exp(x)), in place; n > 0.
+void Softmax(Compute compute, uint32_t rows, uint32_t n, float* x);
+
+// out[i] = x[indexes[i]] for rows of n; out [indexes.size(), n] must not overlap x.
+void GatherRows(Compute compute, const float* x, std::span<const uint32_t> indexes, uint32_t n,
+                float* out);
+
+// out[indexes[i]] += scales[i] * x[i], fused, for rows of n; no index occurs twice.
+void AddScaledRows(Compute compute, const float* x, std::span<const float> scales,
+                   std::span<const uint32_t> indexes, uint32_t n, float* out);
+
 }  // namespace plumb::tensor

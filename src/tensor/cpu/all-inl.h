@@ -15,7 +15,11 @@ constexpr KernelTable MakeTable(std::string_view name) {
           .store = StoreKeyValue,
           .rms_norm = RmsNormRow,
           .swiglu = SwiGluRow,
+          .geglu = GeGluRow,
           .add = AddRow,
+          .add_scaled = AddScaledRow,
+          .soft_cap = SoftCapRow,
           .rotate = RotateHeads,
-          .log_sum_exp = LogSumExpRow};
+          .log_sum_exp = LogSumExpRow,
+          .softmax = SoftmaxRow};
 }

@@ -87,10 +87,48 @@ void SwiGluRow(const float* gate, const float* up, uint32_t n, float* out) {
   }
 }
 
+// gate / (1 + exp(c (gate + k gate^3))) * up
+void GeGluRow(const float* gate, const float* up, uint32_t n, float* out) {
+  uint32_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const Floats g = Load(gate + i);
+    const Floats cube = Mul(Mul(g, g), Set(kGeluCubic));
+    const Floats exponent = Mul(Fma(cube, g, g), Set(kGeluExponent));
+    const Floats gelu = Div(g, Add(Set(1.0f), Exp(exponent)));
+    Store(out + i, Mul(gelu, Load(up + i)));
+  }
+  for (; i < n; ++i) {
+    const float g = gate[i];
+    const float cube = g * g * kGeluCubic;
+    const float exponent = __builtin_fmaf(cube, g, g) * kGeluExponent;
+    out[i] = g / (1.0f + ExactExp(exponent)) * up[i];
+  }
+}
+
 void AddRow(const float* a, const float* b, uint32_t n, float* out) {
   uint32_t i = 0;
   for (; i + kLanes <= n; i += kLanes) Store(out + i, Add(Load(a + i), Load(b + i)));
   for (; i < n; ++i) out[i] = a[i] + b[i];
+}
+
+void AddScaledRow(const float* x, float scale, uint32_t n, float* out) {
+  uint32_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) Store(out + i, Fma(Set(scale), Load(x + i), Load(out + i)));
+  for (; i < n; ++i) out[i] = __builtin_fmaf(scale, x[i], out[i]);
+}
+
+// cap * tanh(x / cap), tanh(r) = 1 - 2 / (1 + exp(2 r))
+void SoftCapRow(const float* x, float cap, uint64_t n, float* out) {
+  uint64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const Floats ratio = Div(Load(x + i), Set(cap));
+    const Floats half = Div(Set(2.0f), Add(Set(1.0f), Exp(Add(ratio, ratio))));
+    Store(out + i, Mul(Set(cap), Sub(Set(1.0f), half)));
+  }
+  for (; i < n; ++i) {
+    const float ratio = x[i] / cap;
+    out[i] = cap * (1.0f - 2.0f / (1.0f + ExactExp(ratio + ratio)));
+  }
 }
 
 // (x0, x1) -> (fma(x0, c, -(x1 s)), fma(x1, c, x0 s))
@@ -149,15 +187,17 @@ inline float MaxOf(const float* x, uint64_t n) {
   return largest;
 }
 
-float LogSumExpRow(const float* x, uint64_t n) {
-  const float largest = MaxOf(x, n);
+// The 16 virtual lanes of exp(x - largest), folded; the terms go to `terms` unless it is null.
+inline float SumExp(const float* x, uint64_t n, float largest, float* terms) {
   Lanes lanes;
   for (Floats& part : lanes.part) part = Zero();
   uint64_t i = 0;
   for (; i + 16 <= n; i += 16) {
     for (uint32_t part = 0; part < 16 / kLanes; ++part) {
-      const Floats value = Sub(Load(x + i + part * kLanes), Set(largest));
-      lanes.part[part] = Add(lanes.part[part], Exp(value));
+      const uint64_t k = i + part * kLanes;
+      const Floats term = Exp(Sub(Load(x + k), Set(largest)));
+      if (terms != nullptr) Store(terms + k, term);
+      lanes.part[part] = Add(lanes.part[part], term);
     }
   }
   alignas(64) float sums[16];
@@ -165,7 +205,21 @@ float LogSumExpRow(const float* x, uint64_t n) {
     Store(sums + part * kLanes, lanes.part[part]);
   }
   for (uint64_t k = i; k < n; ++k) {
-    sums[k - i] = sums[k - i] + ExactExp(x[k] - largest);
+    const float term = ExactExp(x[k] - largest);
+    if (terms != nullptr) terms[k] = term;
+    sums[k - i] = sums[k - i] + term;
   }
-  return largest + ExactLog(FoldSum(sums));
+  return FoldSum(sums);
+}
+
+float LogSumExpRow(const float* x, uint64_t n) {
+  const float largest = MaxOf(x, n);
+  return largest + ExactLog(SumExp(x, n, largest, nullptr));
+}
+
+void SoftmaxRow(const float* x, uint64_t n, float* out) {
+  const float sum = SumExp(x, n, MaxOf(x, n), out);
+  uint64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) Store(out + i, Div(Load(out + i), Set(sum)));
+  for (; i < n; ++i) out[i] = out[i] / sum;
 }

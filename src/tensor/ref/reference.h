@@ -14,10 +14,14 @@ void Attention(const AttentionTask& task);
 void StoreKeyValue(const StoreTask& task);
 void RmsNormRow(const float* x, const float* weight, float epsilon, uint32_t n, float* out);
 void SwiGluRow(const float* gate, const float* up, uint32_t n, float* out);
+void GeGluRow(const float* gate, const float* up, uint32_t n, float* out);
 void AddRow(const float* a, const float* b, uint32_t n, float* out);
+void AddScaledRow(const float* x, float scale, uint32_t n, float* out);
+void SoftCapRow(const float* x, float cap, uint64_t n, float* out);
 void RotateHeads(float* x, uint32_t heads, uint32_t head_dim, uint32_t dims, RotaryPairing pairing,
                  const float* cosines, const float* sines);
 float LogSumExpRow(const float* x, uint64_t n);
+void SoftmaxRow(const float* x, uint64_t n, float* out);
 
 // The sum of 16 virtual lanes: i + 8, then + 4, + 2, + 1.
 float FoldLanes(const float (&lanes)[16]);

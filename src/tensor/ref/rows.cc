@@ -32,8 +32,29 @@ void SwiGluRow(const float* gate, const float* up, uint32_t n, float* out) {
   }
 }
 
+void GeGluRow(const float* gate, const float* up, uint32_t n, float* out) {
+  for (uint32_t i = 0; i < n; ++i) {
+    const float g = gate[i];
+    const float cube = (g * g) * kGeluCubic;
+    const float exponent = std::fma(cube, g, g) * kGeluExponent;
+    out[i] = (g / (1.0f + ExactExp(exponent))) * up[i];
+  }
+}
+
 void AddRow(const float* a, const float* b, uint32_t n, float* out) {
   for (uint32_t i = 0; i < n; ++i) out[i] = a[i] + b[i];
+}
+
+void AddScaledRow(const float* x, float scale, uint32_t n, float* out) {
+  for (uint32_t i = 0; i < n; ++i) out[i] = std::fma(scale, x[i], out[i]);
+}
+
+void SoftCapRow(const float* x, float cap, uint64_t n, float* out) {
+  for (uint64_t i = 0; i < n; ++i) {
+    const float ratio = x[i] / cap;
+    const float tanh = 1.0f - 2.0f / (1.0f + ExactExp(ratio + ratio));
+    out[i] = cap * tanh;
+  }
 }
 
 void RotateHeads(float* x, uint32_t heads, uint32_t head_dim, uint32_t dims, RotaryPairing pairing,
@@ -61,6 +82,18 @@ float LogSumExpRow(const float* x, uint64_t n) {
   return largest + ExactLog(FoldLanes(lanes));
 }
 
+void SoftmaxRow(const float* x, uint64_t n, float* out) {
+  float largest = x[0];
+  for (uint64_t k = 1; k < n; ++k) largest = x[k] > largest ? x[k] : largest;
+  float lanes[16] = {};
+  for (uint64_t k = 0; k < n; ++k) {
+    out[k] = ExactExp(x[k] - largest);
+    lanes[k % 16] += out[k];
+  }
+  const float sum = FoldLanes(lanes);
+  for (uint64_t k = 0; k < n; ++k) out[k] = out[k] / sum;
+}
+
 }  // namespace ref
 
 const KernelTable& ScalarKernels() {
@@ -71,9 +104,13 @@ const KernelTable& ScalarKernels() {
                                          .store = ref::StoreKeyValue,
                                          .rms_norm = ref::RmsNormRow,
                                          .swiglu = ref::SwiGluRow,
+                                         .geglu = ref::GeGluRow,
                                          .add = ref::AddRow,
+                                         .add_scaled = ref::AddScaledRow,
+                                         .soft_cap = ref::SoftCapRow,
                                          .rotate = ref::RotateHeads,
-                                         .log_sum_exp = ref::LogSumExpRow};
+                                         .log_sum_exp = ref::LogSumExpRow,
+                                         .softmax = ref::SoftmaxRow};
   return kTable;
 }
 
