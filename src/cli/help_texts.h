@@ -73,6 +73,21 @@ constexpr HelpText kModelHelp = {"Get, list, inspect and check models.",
                                  "  plumb model inspect smollm2-135m --context 4096\n"
                                  "  plumb model verify"};
 
+constexpr HelpText kBenchHelp = {"Measure speed.", "Example:\n  plumb bench engine"};
+
+constexpr HelpText kBenchEngineHelp = {
+    "Time a model's prefill and decode on this machine, without server, text and sampling, and "
+    "say\n"
+    "what share that is of what the machine reaches in a probe of its own (memory read, f32 and\n"
+    "integer multiply-adds). Each figure is a median; machine and samples go into --csv and "
+    "--json.",
+    "Examples:\n"
+    "  plumb bench engine\n"
+    "  plumb bench engine --model ./my.gguf --prompt 512 --context 0,4096 --batch 1,16\n"
+    "  plumb bench engine --threads 8 --csv speed.csv --plot speed.svg\n\n"
+    "Environment: PLUMB_<FLAG> for every flag above, and PLUMB_CACHE, the folder for models\n"
+    "(default ~/.cache/plumb)."};
+
 constexpr HelpText kVersionHelp = {
     "Print the version, the compiler, and the vector instructions and processors found here.",
     "Example:\n  plumb version"};

@@ -6,6 +6,7 @@
 #include <CLI/Formatter.hpp>
 #include <array>
 
+#include "cli/bench.h"
 #include "cli/chat.h"
 #include "cli/command_line.h"
 #include "cli/generate.h"
@@ -41,11 +42,14 @@ int Main(int argc, const char* const* argv) {
   ModelCommand model;
   CLI::App* model_app = Add(app, "model", kModelHelp);
   DeclareModel(*model_app, model);
+  BenchSettings bench;
+  CLI::App* bench_app = Add(app, "bench", kBenchHelp);
+  const auto bench_table = DeclareBench(*bench_app, bench);
   CLI::App* version_app = Add(app, "version", kVersionHelp);
   if (const std::optional<int> exit_code = ParseCommandLine(app, argc, argv)) return *exit_code;
 
-  const std::array<const OptionTable*, 3> tables = {serve_table.get(), chat_table.get(),
-                                                    generate_table.get()};
+  const std::array<const OptionTable*, 4> tables = {serve_table.get(), chat_table.get(),
+                                                    generate_table.get(), bench_table.get()};
   const auto run = [&](OptionTable& table, const auto& command) {
     base::Status status = table.Resolve(ProcessVariable, tables);
     if (status.ok()) status = command();
@@ -58,6 +62,9 @@ int Main(int argc, const char* const* argv) {
     return run(*generate_table, [&] { return RunGenerate(generate, ProcessVariable); });
   }
   if (model_app->parsed()) return Report(RunModel(model, ProcessVariable));
+  if (bench_app->parsed()) {
+    return run(*bench_table, [&] { return RunBench(bench, ProcessVariable); });
+  }
   if (version_app->parsed()) {
     Print(VersionText());
     return Report(base::OkStatus());

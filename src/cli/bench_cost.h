@@ -1,0 +1,56 @@
+// cli/bench_cost.h
+// What a step must read and compute at least, by the model's shape alone, so that a speed becomes a
+// share of what the machine reaches. Thread: any; pure.
+#pragma once
+
+#include <cstdint>
+
+#include "model/inspect.h"
+#include "model/model.h"
+
+namespace plumb::cli {
+
+// Operations (a multiply-add is two), for rows of which `logit_rows` get logits and which see
+// `keys` keys all together:
+//   2 * rows * (parameters - embedding table - output table)      every weight once for each row
+// + 2 * logit_rows * width * vocabulary                           the output table
+// + 2 * keys * 2 * layers * heads * head_dim                      scores, and sums of values
+// Bytes of a step: the resident weights (weight_bytes, without the embedding table where another
+// one gives the logits, since it is only looked up) once, and page_bytes / 128 for each key seen.
+// A row at position p sees p + 1 keys, or the sliding window where every layer has it.
+struct ModelCost {
+  // False: rows do not all use the same weights (routed experts) or layers do not all see the same
+  // keys, and the formulas above do not hold.
+  bool known = false;
+  bool quantised = false;  // most weights: their products are integer dots
+  uint64_t body_weights = 0;
+  uint64_t output_weights = 0;
+  uint64_t multiply_adds_per_key = 0;
+  uint64_t step_weight_bytes = 0;
+  uint64_t key_bytes = 0;  // key and value of one token, all layers
+  uint64_t window = 0;     // 0 = all
+};
+// `embedding_bytes`: of the embedding table in the file; `experts`: the file has routed experts.
+struct CostSource {
+  const model::ModelInfo& info;
+  const model::Inspection& inspection;
+  uint64_t embedding_bytes = 0;
+  bool experts = false;
+};
+ModelCost CostOf(const CostSource& source);
+
+struct Work {
+  double operations = 0;
+  double bytes = 0;
+};
+// A prompt from position 0 in steps of chunk_rows rows, logits for the last row.
+Work PrefillWork(const ModelCost& cost, uint64_t prompt_tokens, uint64_t chunk_rows);
+// `steps` steps of `batch` rows, the first at position `context`.
+struct DecodeShape {
+  uint64_t batch;
+  uint64_t context;
+  uint64_t steps;
+};
+Work DecodeWork(const ModelCost& cost, const DecodeShape& shape);
+
+}  // namespace plumb::cli

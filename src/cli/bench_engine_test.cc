@@ -1,0 +1,209 @@
+// cli/bench_engine_test.cc
+// What is sent to the model and how time becomes a speed, with a model that only checks its rows
+// and moves a clock.
+#include "cli/bench_engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "base/check.h"
+
+namespace plumb::cli {
+namespace {
+
+constexpr uint32_t kVocabulary = 11;
+
+// Takes 1 ms a row and 10 ms a step.
+class FakeModel final : public model::Model {
+ public:
+  explicit FakeModel(base::ManualClock& clock) : clock_(clock) {
+    info_.vocabulary_size = kVocabulary;
+    info_.context_max = 1000;
+    info_.page_bytes = 4096 + 8;
+  }
+  const model::ModelInfo& info() const override { return info_; }
+  uint32_t rows_max() const override { return 64; }
+  uint32_t logits_rows_max() const override { return 16; }
+
+  void Forward(std::span<const model::SequenceRows> sequences, std::span<float> logits) override {
+    uint64_t rows = 0, logits_rows = 0;
+    std::set<const std::byte*> pages;
+    for (const model::SequenceRows& sequence : sequences) {
+      CHECK(!sequence.tokens.empty());
+      for (const base::TokenId token : sequence.tokens) CHECK(base::Index(token) < kVocabulary);
+      const uint64_t end = sequence.position + sequence.tokens.size();
+      CHECK(end <= info_.context_max);
+      CHECK(sequence.pages.size() * model::kPageTokens >= end);
+      for (std::byte* page : sequence.pages) {
+        CHECK(pages.insert(page).second) << "two sequences share a page";
+        all_finite_ &= Finite(page);
+      }
+      rows += sequence.tokens.size();
+      logits_rows += sequence.logits_rows;
+    }
+    CHECK(rows <= rows_max() && logits_rows <= logits_rows_max());
+    CHECK(logits.size() == logits_rows * kVocabulary);
+    steps.push_back({sequences.front().position, rows, logits_rows});
+    clock_.Advance(base::Milliseconds(10 + static_cast<int64_t>(rows)));
+  }
+
+  struct Step {
+    uint32_t position;
+    uint64_t rows, logits_rows;
+    bool operator==(const Step&) const = default;
+  };
+  std::vector<Step> steps;
+  bool all_finite() const { return all_finite_; }
+
+ private:
+  // As halves and as floats.
+  bool Finite(const std::byte* page) const {
+    for (uint64_t offset = 0; offset < info_.page_bytes; offset += 4) {
+      uint16_t halves[2];
+      float number;
+      std::memcpy(halves, page + offset, 4);
+      std::memcpy(&number, page + offset, 4);
+      const bool half_infinite = (halves[0] & 0x7c00) == 0x7c00 || (halves[1] & 0x7c00) == 0x7c00;
+      if (half_infinite || !std::isfinite(number)) return false;
+    }
+    return true;
+  }
+
+  base::ManualClock& clock_;
+  model::ModelInfo info_;
+  bool all_finite_ = true;
+};
+
+class BenchEngine : public testing::Test {
+ protected:
+  std::vector<BenchPoint> Measure(const EngineBenchPlan& plan) {
+    auto points = MeasureEngine(model_, plan, clock_, {});
+    CHECK(points.ok()) << points.status().message();
+    return std::move(points).value();
+  }
+
+  base::ManualClock clock_;
+  FakeModel model_{clock_};
+};
+
+TEST_F(BenchEngine, APromptGoesInChunksAndOnlyItsLastRowGetsLogits) {
+  const auto points = Measure({.prompts = {70},
+                               .contexts = {},
+                               .batches = {},
+                               .repeat = 1,
+                               .chunk_rows = 32,
+                               .kv_memory_max = 1 << 20});
+  using Step = FakeModel::Step;
+  EXPECT_THAT(model_.steps, testing::ElementsAre(Step{0, 32, 1},  // the warm-up
+                                                 Step{0, 32, 0}, Step{32, 32, 0}, Step{64, 6, 1}));
+  ASSERT_EQ(points.size(), 1u);
+  EXPECT_EQ(points[0].tokens, 70u);
+  EXPECT_THAT(points[0].seconds, testing::ElementsAre(testing::DoubleEq(0.1)));  // 3 * 10 + 70 ms
+  EXPECT_DOUBLE_EQ(SpeedOf(points[0]).median, 700);
+}
+
+TEST_F(BenchEngine, DecodeAdvancesEverySequenceFromItsContextInEverySample) {
+  const auto points = Measure({.prompts = {},
+                               .contexts = {200},
+                               .batches = {3},
+                               .decode_tokens = 5,
+                               .repeat = 2,
+                               .chunk_rows = 32,
+                               .kv_memory_max = 1 << 20});
+  std::vector<uint32_t> positions;
+  for (const FakeModel::Step& step : model_.steps) {
+    EXPECT_EQ(step.rows, 3u);
+    EXPECT_EQ(step.logits_rows, 3u);
+    positions.push_back(step.position);
+  }
+  EXPECT_THAT(positions, testing::ElementsAre(200, 201, 202, 203,  // the warm-up
+                                              200, 201, 202, 203, 204, 200, 201, 202, 203, 204));
+  ASSERT_EQ(points.size(), 1u);
+  EXPECT_EQ(points[0].tokens, 15u);
+  EXPECT_EQ(points[0].seconds.size(), 2u);
+  EXPECT_NEAR(SpeedOf(points[0]).median, 15 / 0.065, 1e-6);
+}
+
+TEST_F(BenchEngine, PagesHoldFiniteNumbersInAnyFormat) {
+  Measure({.prompts = {},
+           .contexts = {300},
+           .batches = {1},
+           .decode_tokens = 1,
+           .repeat = 1,
+           .chunk_rows = 1,
+           .kv_memory_max = 1 << 20});
+  EXPECT_TRUE(model_.all_finite());
+}
+
+TEST_F(BenchEngine, WhatNeedsTooMuchMemoryIsSkippedAndTheRestMeasured) {
+  const uint64_t page = model_.info().page_bytes;
+  const auto points = Measure({.prompts = {},
+                               .contexts = {0, 200},
+                               .batches = {1, 4},
+                               .decode_tokens = 1,
+                               .repeat = 1,
+                               .chunk_rows = 1,
+                               .kv_memory_max = 4 * page});
+  ASSERT_EQ(points.size(), 4u);
+  EXPECT_EQ(points[0].skipped + points[1].skipped + points[2].skipped, "");
+  EXPECT_NE(points[3].skipped, "");  // 4 sequences of two pages
+  EXPECT_TRUE(points[3].seconds.empty());
+}
+
+TEST_F(BenchEngine, ProgressEndsAtItsTotal) {
+  uint64_t last = 0, all = 0;
+  const EngineBenchPlan plan{.prompts = {70, 5},
+                             .contexts = {0, 200},
+                             .batches = {1, 3},
+                             .decode_tokens = 6,
+                             .repeat = 3,
+                             .chunk_rows = 32,
+                             .kv_memory_max = 1 << 20};
+  ASSERT_TRUE(
+      MeasureEngine(model_, plan, clock_, [&](uint64_t done, uint64_t total, std::string_view) {
+        EXPECT_GT(done, last);
+        last = done;
+        all = total;
+      }).ok());
+  EXPECT_EQ(last, all);
+}
+
+TEST_F(BenchEngine, RefusesWhatTheModelDoesNotSupport) {
+  const EngineBenchPlan good{
+      .prompts = {1000}, .contexts = {990}, .batches = {16}, .decode_tokens = 10, .chunk_rows = 64};
+  EXPECT_TRUE(CheckPlan(good, model_).ok());
+  EngineBenchPlan plan = good;
+  plan.prompts = {1, 1001};
+  EXPECT_EQ(CheckPlan(plan, model_).field(), "--prompt");
+  plan = good;
+  plan.contexts = {991};
+  EXPECT_EQ(CheckPlan(plan, model_).field(), "--context");
+  plan = good;
+  plan.batches = {17};
+  EXPECT_EQ(CheckPlan(plan, model_).field(), "--batch");
+  plan = good;
+  plan.chunk_rows = 65;
+  EXPECT_EQ(CheckPlan(plan, model_).field(), "--chunk");
+  plan = good;
+  plan.contexts = {UINT32_MAX};
+  const auto measured = MeasureEngine(model_, plan, clock_, {});
+  EXPECT_EQ(measured.status().code(), base::Code::kInvalidArgument);
+  EXPECT_TRUE(model_.steps.empty());
+}
+
+TEST(SpreadOf, IsMedianRangeAndMedianDeviation) {
+  const Spread odd = SpreadOf({5, 1, 3, 2, 10});
+  EXPECT_EQ(odd.median, 3);
+  EXPECT_EQ(odd.min, 1);
+  EXPECT_EQ(odd.max, 10);
+  EXPECT_EQ(odd.deviation, 2);  // of 2, 2, 0, 1, 7
+  EXPECT_EQ(SpreadOf({1, 4}).median, 2.5);
+  EXPECT_EQ(SpreadOf({7}).deviation, 0);
+}
+
+}  // namespace
+}  // namespace plumb::cli
