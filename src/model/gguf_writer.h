@@ -1,11 +1,10 @@
 // model/gguf_writer.h
-// Writes small GGUF files into a string: tiny models for tests here and in other modules, and seeds
-// for the fuzzer. It writes what it is told, also nonsense, since the reader's tests need nonsense.
-// Read next: model/tiny_model.h.
+// Writes GGUF: metadata and tensor directory in memory, and the data either here too (small models
+// for tests) or by the caller, who streams it behind Head() (quantize.cc). It writes what it is
+// told, also nonsense, since the reader's tests need nonsense. Read next: model/tiny_model.h.
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,16 +20,8 @@ class GgufWriter {
  public:
   explicit GgufWriter(uint32_t version = 3) : version_(version) {}
 
-  GgufWriter& Text(std::string_view key, std::string_view value) {
-    Key(key, GgufType::kText);
-    PutText(keys_, value);
-    return *this;
-  }
-  GgufWriter& Texts(std::string_view key, std::span<const std::string> values) {
-    Array(key, GgufType::kText, values.size());
-    for (const std::string& value : values) PutText(keys_, value);
-    return *this;
-  }
+  GgufWriter& Text(std::string_view key, std::string_view value);
+  GgufWriter& Texts(std::string_view key, std::span<const std::string> values);
   // Scalars: bool, integers of 8 to 64 bits, float, double.
   template <typename T>
   GgufWriter& Value(std::string_view key, T value) {
@@ -44,36 +35,29 @@ class GgufWriter {
     for (const T value : values) Put(keys_, value);
     return *this;
   }
-  // `type` is ggml's number; `bytes` should be what type and dims need.
+  // A value as another file holds it.
+  GgufWriter& Copy(std::string_view key, const GgufValue& value);
+
+  // A tensor with its data. `type` is ggml's number; `bytes` should be what type and dims need.
   GgufWriter& Tensor(std::string_view name, uint32_t type, std::span<const uint64_t> dims,
-                     std::string_view bytes) {
-    data_.resize((data_.size() + kAlignment - 1) / kAlignment * kAlignment);
-    return TensorAt(name, type, dims, data_.size(), bytes);
-  }
+                     std::string_view bytes);
   // The same with an offset of the caller's choice in the directory.
   GgufWriter& TensorAt(std::string_view name, uint32_t type, std::span<const uint64_t> dims,
-                       uint64_t offset, std::string_view bytes) {
-    PutText(directory_, name);
-    Put(directory_, static_cast<uint32_t>(dims.size()));
-    for (const uint64_t dim : dims) Put(directory_, dim);
-    Put(directory_, type);
-    Put(directory_, offset);
-    data_ += bytes;
-    ++tensor_count_;
-    return *this;
-  }
+                       uint64_t offset, std::string_view bytes);
+  // A tensor whose `size` bytes the caller writes, at a multiple of kAlignment behind Head(), in
+  // the order of these calls. Not together with the two above.
+  GgufWriter& Announce(std::string_view name, uint32_t type, std::span<const uint64_t> dims,
+                       uint64_t size);
 
-  std::string Finish() const {
-    std::string file = "GGUF";
-    Put(file, version_);
-    Put(file, tensor_count_);
-    Put(file, key_count_);
-    file += keys_ + directory_;
-    file.resize((file.size() + kAlignment - 1) / kAlignment * kAlignment);
-    return file + data_;
-  }
+  // Everything before the data, padded to kAlignment.
+  std::string Head() const;
+  // Head and the data of Tensor and TensorAt.
+  std::string Finish() const { return Head() + data_; }
 
   static constexpr uint64_t kAlignment = 32;
+  static constexpr uint64_t Aligned(uint64_t size) {
+    return (size + kAlignment - 1) / kAlignment * kAlignment;
+  }
 
  private:
   template <typename T>
@@ -94,24 +78,15 @@ class GgufWriter {
   static void Put(std::string& to, T value) {
     to.append(reinterpret_cast<const char*>(&value), sizeof(T));
   }
-  static void PutText(std::string& to, std::string_view text) {
-    Put(to, static_cast<uint64_t>(text.size()));
-    to += text;
-  }
-  void Key(std::string_view key, GgufType type) {
-    PutText(keys_, key);
-    Put(keys_, static_cast<uint32_t>(type));
-    ++key_count_;
-  }
-  void Array(std::string_view key, GgufType element, uint64_t count) {
-    Key(key, GgufType::kArray);
-    Put(keys_, static_cast<uint32_t>(element));
-    Put(keys_, count);
-  }
+  static void PutText(std::string& to, std::string_view text);
+  void Key(std::string_view key, GgufType type);
+  void Array(std::string_view key, GgufType element, uint64_t count);
+  void Enter(std::string_view name, uint32_t type, std::span<const uint64_t> dims, uint64_t offset);
 
   uint32_t version_;
   uint64_t tensor_count_ = 0;
   uint64_t key_count_ = 0;
+  uint64_t announced_ = 0;  // bytes up to the end of the last announced tensor
   std::string keys_, directory_, data_;
 };
 
