@@ -1,19 +1,20 @@
-// tensor/attention.cc: argument checks, and the split into items of (a few rows, one KV head).
-// TODO(perf): a single decode row of a model with few KV heads has few items; its pages can be
-// split too, since page partials are folded in order anyway.
+// tensor/attention.cc: argument checks, and the split into items. An item is a block of queries of
+// one sequence and KV head; when blocks are too few for the threads, it is a piece of the block's
+// pages, and who finishes a block's last piece folds its pages, in order.
 #include "tensor/attention.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
 namespace plumb::tensor {
 namespace {
 
-// Rows that share an item: enough queries to fill the kernels' tiles, few enough to balance.
-constexpr uint32_t kItemRows = 8;
+constexpr uint32_t kStoreRows = 16;      // of an item that stores keys and values
+constexpr uint32_t kItemsPerThread = 4;  // wanted, for balance
 
-uint32_t ItemsOfRows(uint32_t rows) { return (rows + kItemRows - 1) / kItemRows; }
+uint32_t Quotient(uint32_t a, uint32_t b) { return (a + b - 1) / b; }  // rounded up
 
 uint32_t CheckSequences(const KvLayout& layout, uint32_t layer,
                         std::span<const AttentionSequence> sequences) {
@@ -30,22 +31,23 @@ uint32_t CheckSequences(const KvLayout& layout, uint32_t layer,
   return rows;
 }
 
-// Rows [row, row + rows) of the batch, which are one sequence's from `position` on.
-struct RowBlock {
+// What an item is cut from: `count` of the sequence's units (rows, or row and head of a group).
+struct Block {
   const AttentionSequence* sequence;
-  uint32_t row;
-  uint32_t position;
-  uint32_t rows;
+  uint32_t first_row;  // of the sequence, in the batch
+  uint32_t begin;      // first unit, in the sequence
+  uint32_t count;
 };
 
-RowBlock FindBlock(std::span<const AttentionSequence> sequences, uint32_t index) {
+// Block `index` when every row has `units` units and blocks have `block_max` at most.
+Block FindBlock(std::span<const AttentionSequence> sequences, uint32_t units, uint32_t block_max,
+                uint32_t index) {
   uint32_t row = 0;
   for (const AttentionSequence& sequence : sequences) {
-    const uint32_t blocks = ItemsOfRows(sequence.rows);
+    const uint32_t blocks = Quotient(sequence.rows * units, block_max);
     if (index < blocks) {
-      const uint32_t skipped = index * kItemRows;
-      return {&sequence, row + skipped, sequence.position + skipped,
-              std::min(kItemRows, sequence.rows - skipped)};
+      const uint32_t begin = index * block_max;
+      return {&sequence, row, begin, std::min(block_max, sequence.rows * units - begin)};
     }
     index -= blocks;
     row += sequence.rows;
@@ -54,43 +56,165 @@ RowBlock FindBlock(std::span<const AttentionSequence> sequences, uint32_t index)
   return {};
 }
 
-// All queries of the block's rows that belong to one KV head, kQueriesMax at a time.
-void AttendBlock(const KernelTable& kernels, AttentionTask task, const RowBlock& block,
-                 const AttentionShape& shape, uint32_t first_head, uint32_t group,
-                 const float* queries, float* out) {
-  task.queries = 0;
-  for (uint32_t i = 0; i < block.rows * group; ++i) {
-    const uint32_t row = i / group;
-    const uint32_t head = first_head + i % group;
-    const uint32_t end = block.position + row + 1;
-    const size_t first = (size_t{block.row + row} * shape.heads + head) * task.head_dim;
-    const uint32_t q = task.queries++;
-    task.query[q] = queries + first;
-    task.out[q] = out + first;
-    task.key_begin[q] = shape.window != 0 && end > shape.window ? end - shape.window : 0;
-    task.key_end[q] = end;
-    if (task.queries == kQueriesMax || i + 1 == block.rows * group) {
-      kernels.attention(task);
-      task.queries = 0;
-    }
+uint32_t CountBlocks(std::span<const AttentionSequence> sequences, uint32_t units,
+                     uint32_t block_max) {
+  uint32_t blocks = 0;
+  for (const AttentionSequence& sequence : sequences) {
+    blocks += Quotient(sequence.rows * units, block_max);
   }
+  return blocks;
+}
+
+// One call of Attend.
+class Attending {
+ public:
+  Attending(Compute compute, const KvLayout& layout, uint32_t layer, const AttentionShape& shape,
+            std::span<const AttentionSequence> sequences, const float* queries, float* out)
+      : compute_(compute),
+        layout_(layout),
+        layer_(layer),
+        shape_(shape),
+        sequences_(sequences),
+        queries_(queries),
+        out_(out),
+        group_(shape.heads / layout.kv_heads),
+        blocks_(CountBlocks(sequences, group_, kQueriesMax)),
+        units_(blocks_ * layout.kv_heads) {}
+
+  void Run(AttentionScratch* scratch) {
+    if (scratch == nullptr || !Share(*scratch)) pieces_ = 1;
+    compute_.pool.ParallelFor(units_ * pieces_, [&](uint32_t item) {
+      AttentionTask task;
+      // The last rows first: they see the most keys.
+      const uint32_t unit = units_ - 1 - item / pieces_;
+      Prepare(unit, task);
+      if (pieces_ == 1 || task.page_end - task.page_begin == 1) {
+        if (item % pieces_ == 0) compute_.kernels.attention(task);
+        return;
+      }
+      AttendPiece(unit, item % pieces_, task, *scratch);
+    });
+  }
+
+ private:
+  // Decides whether pages are shared out, and into how many pieces.
+  bool Share(AttentionScratch& scratch) {
+    const uint32_t wanted = kItemsPerThread * compute_.pool.threads();
+    if (compute_.pool.threads() == 1 || units_ >= wanted || units_ > scratch.counters()) {
+      return false;
+    }
+    pieces_ = Quotient(wanted, std::max(units_, 1u));
+    record_floats_ = 0;
+    for (uint32_t unit = 0; unit < units_; ++unit) {
+      AttentionTask task;
+      Prepare(unit, task);
+      const uint32_t pages = task.page_end - task.page_begin;
+      // The same room for all, so that an item finds its own.
+      record_floats_ = std::max<uint64_t>(
+          record_floats_, pages * PartialLayout{task.queries, layout_.head_dim}.floats());
+      scratch.counter(unit).store(std::min(pieces_, pages), std::memory_order_relaxed);
+    }
+    return record_floats_ * units_ <= scratch.floats();
+  }
+
+  // All queries of a block that belong to one KV head.
+  void Prepare(uint32_t unit, AttentionTask& task) const {
+    const Block block = FindBlock(sequences_, group_, kQueriesMax, unit / layout_.kv_heads);
+    const uint32_t kv_head = unit % layout_.kv_heads;
+    task.pages = block.sequence->pages.data();
+    task.keys_offset = layout_.keys_offset(layer_, kv_head);
+    task.values_offset = layout_.values_offset(layer_, kv_head);
+    task.head_dim = layout_.head_dim;
+    task.cap = shape_.soft_cap;
+    task.cap_scale = shape_.soft_cap != 0 ? shape_.scale / shape_.soft_cap : 0;
+    task.exponent_scale = (shape_.soft_cap != 0 ? 1.0f : shape_.scale) * kLog2E;
+    task.partials = nullptr;
+    task.queries = block.count;
+    for (uint32_t q = 0; q < block.count; ++q) {
+      const uint32_t row = (block.begin + q) / group_;
+      const uint32_t head = kv_head * group_ + (block.begin + q) % group_;
+      const size_t first = (size_t{block.first_row + row} * shape_.heads + head) * layout_.head_dim;
+      const uint32_t end = block.sequence->position + row + 1;
+      task.query[q] = queries_ + first;
+      task.out[q] = out_ + first;
+      task.key_begin[q] = shape_.window != 0 && end > shape_.window ? end - shape_.window : 0;
+      task.key_end[q] = end;
+    }
+    task.page_begin = task.key_begin[0] / kPageTokens;
+    task.page_end = Quotient(task.key_end[block.count - 1], kPageTokens);
+  }
+
+  void AttendPiece(uint32_t unit, uint32_t piece, AttentionTask& task,
+                   AttentionScratch& scratch) const {
+    const uint32_t pages = task.page_end - task.page_begin;
+    const uint32_t pieces = std::min(pieces_, pages);
+    if (piece >= pieces) return;
+    const PartialLayout record = {task.queries, task.head_dim};
+    float* partials = scratch.partials() + record_floats_ * unit;
+    const uint32_t begin = static_cast<uint32_t>(uint64_t{pages} * piece / pieces);
+    const uint32_t end = static_cast<uint32_t>(uint64_t{pages} * (piece + 1) / pieces);
+    task.page_end = task.page_begin + end;
+    task.page_begin += begin;
+    task.partials = partials + begin * record.floats();
+    compute_.kernels.attention(task);
+    if (scratch.counter(unit).fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    compute_.kernels.fold({.partials = partials,
+                           .pages = pages,
+                           .head_dim = task.head_dim,
+                           .exponent_scale = task.exponent_scale,
+                           .queries = task.queries,
+                           .out = task.out});
+  }
+
+  const Compute compute_;
+  const KvLayout& layout_;
+  const uint32_t layer_;
+  const AttentionShape& shape_;
+  const std::span<const AttentionSequence> sequences_;
+  const float* const queries_;
+  float* const out_;
+  const uint32_t group_;   // query heads of a KV head
+  const uint32_t blocks_;  // of at most kQueriesMax queries (row and head of the group)
+  const uint32_t units_;   // a block and a KV head
+  uint32_t pieces_ = 1;    // of a unit, at most
+  uint64_t record_floats_ = 0;
+};
+
+void CheckShape(const KvLayout& layout, const AttentionShape& shape) {
+  CHECK(layout.kv_heads > 0 && shape.heads % layout.kv_heads == 0 && shape.heads > 0)
+      << shape.heads << " heads over " << layout.kv_heads;
+  CHECK(shape.scale > 0 && shape.soft_cap >= 0) << shape.scale << ", " << shape.soft_cap;
 }
 
 }  // namespace
+
+base::Result<AttentionScratch> AttentionScratch::Allocate(const KvLayout& layout, uint32_t heads,
+                                                          uint32_t context_max, uint32_t threads) {
+  AttentionScratch scratch;
+  if (threads <= 1) return scratch;
+  const uint32_t units = kItemsPerThread * threads;
+  const uint64_t pages = uint64_t{context_max} / kPageTokens + 1;
+  const PartialLayout record = {heads / layout.kv_heads, layout.head_dim};
+  const uint64_t bytes = std::min(kBytesMax, units * pages * record.floats() * sizeof(float));
+  ASSIGN_OR_RETURN(scratch.partials_, AlignedBuffer::Allocate(bytes));
+  scratch.counters_ = std::make_unique<std::atomic<uint32_t>[]>(units);
+  scratch.counters_max_ = units;
+  return scratch;
+}
 
 void StoreKeysValues(Compute compute, const KvLayout& layout, uint32_t layer,
                      std::span<const AttentionSequence> sequences, const float* keys,
                      const float* values) {
   CheckSequences(layout, layer, sequences);
-  uint32_t items = 0;
-  for (const AttentionSequence& sequence : sequences) items += ItemsOfRows(sequence.rows);
-  compute.pool.ParallelFor(items, [&](uint32_t item) {
-    const RowBlock block = FindBlock(sequences, item);
-    for (uint32_t i = 0; i < block.rows; ++i) {
-      const uint32_t position = block.position + i;
+  const uint32_t blocks = CountBlocks(sequences, 1, kStoreRows);
+  compute.pool.ParallelFor(blocks, [&](uint32_t item) {
+    const Block block = FindBlock(sequences, 1, kStoreRows, item);
+    for (uint32_t row = block.begin; row < block.begin + block.count; ++row) {
+      const uint32_t position = block.sequence->position + row;
       std::byte* page = block.sequence->pages[position / kPageTokens];
       for (uint32_t head = 0; head < layout.kv_heads; ++head) {
-        const size_t first = (size_t{block.row + i} * layout.kv_heads + head) * layout.head_dim;
+        const size_t first =
+            (size_t{block.first_row + row} * layout.kv_heads + head) * layout.head_dim;
         compute.kernels.store({.key = keys + first,
                                .value = values + first,
                                .head_dim = layout.head_dim,
@@ -103,24 +227,18 @@ void StoreKeysValues(Compute compute, const KvLayout& layout, uint32_t layer,
 }
 
 void Attend(Compute compute, const KvLayout& layout, uint32_t layer, const AttentionShape& shape,
+            std::span<const AttentionSequence> sequences, const float* queries, float* out,
+            AttentionScratch& scratch) {
+  CheckSequences(layout, layer, sequences);
+  CheckShape(layout, shape);
+  Attending(compute, layout, layer, shape, sequences, queries, out).Run(&scratch);
+}
+
+void Attend(Compute compute, const KvLayout& layout, uint32_t layer, const AttentionShape& shape,
             std::span<const AttentionSequence> sequences, const float* queries, float* out) {
   CheckSequences(layout, layer, sequences);
-  CHECK(layout.kv_heads > 0 && shape.heads % layout.kv_heads == 0)
-      << shape.heads << " heads over " << layout.kv_heads;
-  const uint32_t group = shape.heads / layout.kv_heads;
-  uint32_t blocks = 0;
-  for (const AttentionSequence& sequence : sequences) blocks += ItemsOfRows(sequence.rows);
-  compute.pool.ParallelFor(blocks * layout.kv_heads, [&](uint32_t item) {
-    // The last rows first: they see the most keys.
-    const RowBlock block = FindBlock(sequences, blocks - 1 - item / layout.kv_heads);
-    const uint32_t kv_head = item % layout.kv_heads;
-    const AttentionTask task = {.pages = block.sequence->pages.data(),
-                                .keys_offset = layout.keys_offset(layer, kv_head),
-                                .values_offset = layout.values_offset(layer, kv_head),
-                                .head_dim = layout.head_dim,
-                                .scale = shape.scale};
-    AttendBlock(compute.kernels, task, block, shape, kv_head * group, group, queries, out);
-  });
+  CheckShape(layout, shape);
+  Attending(compute, layout, layer, shape, sequences, queries, out).Run(nullptr);
 }
 
 }  // namespace plumb::tensor

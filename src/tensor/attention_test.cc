@@ -16,9 +16,9 @@ using test::FirstDifference;
 class Fixture {
  public:
   Fixture(uint32_t heads, uint32_t kv_heads, uint32_t head_dim, uint32_t tokens, uint32_t window,
-          uint64_t seed)
+          uint64_t seed, float soft_cap = 0)
       : layout_{.layers = 2, .kv_heads = kv_heads, .head_dim = head_dim},
-        shape_{.heads = heads, .scale = 0.125f, .window = window},
+        shape_{.heads = heads, .scale = 0.125f, .window = window, .soft_cap = soft_cap},
         tokens_(tokens) {
     base::Rng rng(seed);
     auto fill = [&](std::vector<float>& values, uint32_t row) {
@@ -31,22 +31,29 @@ class Fixture {
   }
 
   // Rows [0, tokens) in chunks of `chunk`, with every slot NaN before it is written.
-  std::vector<float> Run(Compute compute, uint32_t chunk) const {
+  std::vector<float> Run(Compute compute, uint32_t chunk, bool share = false) const {
     std::vector<std::vector<std::byte>> storage(
         (tokens_ + kPageTokens - 1) / kPageTokens,
         std::vector<std::byte>(layout_.page_bytes(), std::byte{0xff}));
     std::vector<std::byte*> pages;
     for (auto& page : storage) pages.push_back(page.data());
+    AttentionScratch scratch =
+        AttentionScratch::Allocate(layout_, shape_.heads, tokens_, compute.pool.threads()).value();
     const size_t q_row = size_t{shape_.heads} * layout_.head_dim;
     const size_t kv_row = size_t{layout_.kv_heads} * layout_.head_dim;
-    std::vector<float> out(tokens_ * q_row);
+    std::vector<float> out(tokens_ * q_row, std::nanf(""));
     for (uint32_t first = 0; first < tokens_; first += chunk) {
       const AttentionSequence sequence = {
           .pages = pages, .position = first, .rows = std::min(chunk, tokens_ - first)};
       StoreKeysValues(compute, layout_, 1, {&sequence, 1}, &keys_[first * kv_row],
                       &values_[first * kv_row]);
-      Attend(compute, layout_, 1, shape_, {&sequence, 1}, &queries_[first * q_row],
-             &out[first * q_row]);
+      const float* queries = &queries_[first * q_row];
+      float* to = &out[first * q_row];
+      if (share) {
+        Attend(compute, layout_, 1, shape_, {&sequence, 1}, queries, to, scratch);
+      } else {
+        Attend(compute, layout_, 1, shape_, {&sequence, 1}, queries, to);
+      }
     }
     return out;
   }
@@ -68,7 +75,9 @@ class Fixture {
         score += double{queries_[(size_t{row} * shape_.heads + head) * dim + d]} *
                  stored(keys_, token, d);
       }
-      const double weight = std::exp(score * shape_.scale);
+      score *= shape_.scale;
+      if (shape_.soft_cap != 0) score = shape_.soft_cap * std::tanh(score / shape_.soft_cap);
+      const double weight = std::exp(score);
       sum += weight;
       for (uint32_t d = 0; d < dim; ++d) out[d] += weight * stored(values_, token, d);
     }
@@ -82,6 +91,19 @@ class Fixture {
   std::vector<float> queries_, keys_, values_;
 };
 
+// Every target against the judge, the whole sequence at once and row by row (which reads pages in
+// another way), the latter with its pages shared out.
+void ExpectEqualsJudge(const Fixture& fixture, ThreadPool& pool, const std::string& what) {
+  const auto expected = fixture.Run({pool, *AllKernels()[0]}, fixture.tokens_);
+  for (const KernelTable* table : AllKernels()) {
+    if (table->name == "scalar") continue;
+    ASSERT_EQ(FirstDifference(expected, fixture.Run({pool, *table}, fixture.tokens_)), "")
+        << table->name << " " << what;
+    ASSERT_EQ(FirstDifference(expected, fixture.Run({pool, *table}, 1, true)), "")
+        << table->name << " row by row, " << what;
+  }
+}
+
 TEST(Attention, EqualsTheJudgeAcrossPageBoundaries) {
   ThreadPool pool({.threads = 2});
   struct Shape {
@@ -92,12 +114,64 @@ TEST(Attention, EqualsTheJudgeAcrossPageBoundaries) {
       for (const uint32_t window : {0u, 1u, 50u, 200u}) {
         if (window > tokens) continue;  // the same as none
         const Fixture fixture(s.heads, s.kv_heads, s.head_dim, tokens, window, tokens);
-        const auto expected = fixture.Run({pool, *AllKernels()[0]}, tokens);
+        ExpectEqualsJudge(fixture, pool,
+                          std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " x " +
+                              std::to_string(s.head_dim) + ", " + std::to_string(tokens) +
+                              " tokens, window " + std::to_string(window));
+      }
+    }
+  }
+}
+
+TEST(Attention, EqualsTheJudgeForEveryGroupAndHeadDim) {
+  ThreadPool pool({.threads = 3});
+  for (uint32_t group = 1; group <= 17; ++group) {
+    const Fixture fixture(group, 1, 48, 150, group % 3 * 60, group);
+    ExpectEqualsJudge(fixture, pool, "group " + std::to_string(group));
+  }
+  for (const uint32_t head_dim : {16u, 32u, 48u, 64u, 96u, 112u, 128u, 144u, 160u, 256u, 512u}) {
+    const Fixture fixture(2, 1, head_dim, 140, 0, head_dim);
+    ExpectEqualsJudge(fixture, pool, "head_dim " + std::to_string(head_dim));
+  }
+}
+
+TEST(Attention, EqualsTheJudgeWithSoftCap) {
+  ThreadPool pool({.threads = 2});
+  for (const float cap : {0.5f, 5.0f, 50.0f}) {
+    ExpectEqualsJudge(Fixture(4, 2, 32, 200, 90, 21, cap), pool, "cap " + std::to_string(cap));
+  }
+}
+
+// The last rows of a long context, which few rows see: a decode step and a short chunk.
+TEST(Attention, EqualsTheJudgeInALongContext) {
+  ThreadPool pool({.threads = 4});
+  const KvLayout layout = {.layers = 1, .kv_heads = 2, .head_dim = 64};
+  constexpr uint32_t kContext = 9000;
+  constexpr uint32_t kPages = kContext / kPageTokens + 1;
+  base::Rng rng(31);
+  std::vector<std::byte> memory(kPages * layout.page_bytes());
+  for (size_t at = 0; at < memory.size(); at += 2) {
+    test::PutHalf(&memory[at], test::RandomFloat(rng, 4.0f));
+  }
+  std::vector<std::byte*> pages;
+  for (uint32_t i = 0; i < kPages; ++i) pages.push_back(&memory[i * layout.page_bytes()]);
+  for (const uint32_t heads : {2u, 6u, 14u}) {
+    for (const uint32_t rows : {1u, 5u}) {
+      for (const uint32_t window : {0u, 4096u}) {
+        const AttentionShape shape = {.heads = heads, .scale = 0.125f, .window = window};
+        const AttentionSequence sequence = {
+            .pages = pages, .position = kContext - rows, .rows = rows};
+        const auto queries = test::RandomFloats(rng, size_t{rows} * heads * 64);
+        std::vector<float> expected(queries.size());
+        Attend({pool, *AllKernels()[0]}, layout, 0, shape, {&sequence, 1}, queries.data(),
+               expected.data());
+        AttentionScratch scratch =
+            AttentionScratch::Allocate(layout, heads, kContext, pool.threads()).value();
         for (const KernelTable* table : AllKernels()) {
-          if (table->name == "scalar") continue;
-          ASSERT_EQ(FirstDifference(expected, fixture.Run({pool, *table}, tokens)), "")
-              << table->name << " " << s.heads << "/" << s.kv_heads << " x " << s.head_dim << ", "
-              << tokens << " tokens, window " << window;
+          std::vector<float> out(queries.size());
+          Attend({pool, *table}, layout, 0, shape, {&sequence, 1}, queries.data(), out.data(),
+                 scratch);
+          ASSERT_EQ(FirstDifference(expected, out), "") << table->name << " " << heads << " heads";
         }
       }
     }
@@ -110,11 +184,13 @@ TEST(Attention, ChunksAndThreadsDoNotChangeBits) {
     const Fixture fixture(6, 2, 32, table->name == "scalar" ? 140 : 290, 0, 11);
     ThreadPool one({.threads = 1});
     const auto expected = fixture.Run({one, *table}, 300);
-    for (const uint32_t threads : {1u, 2u, 3u, 4u}) {
+    for (uint32_t threads = 1; threads <= 8; ++threads) {
       ThreadPool pool({.threads = threads});
       for (const uint32_t chunk : {1u, 3u, 8u, 100u, 128u}) {
-        ASSERT_EQ(FirstDifference(expected, fixture.Run({pool, *table}, chunk)), "")
-            << table->name << " " << threads << " threads, chunks of " << chunk;
+        for (const bool share : {false, true}) {
+          ASSERT_EQ(FirstDifference(expected, fixture.Run({pool, *table}, chunk, share)), "")
+              << table->name << " " << threads << " threads, chunks of " << chunk;
+        }
       }
     }
   }
@@ -122,19 +198,42 @@ TEST(Attention, ChunksAndThreadsDoNotChangeBits) {
 
 TEST(Attention, IsCloseToSoftmaxInDouble) {
   ThreadPool pool({.threads = 1});
-  for (const uint32_t window : {0u, 150u}) {
-    const Fixture fixture(4, 2, 64, 300, window, 12);
-    const auto out = fixture.Run({pool, *AllKernels().back()}, 300);
-    for (const uint32_t row : {0u, 1u, 127u, 128u, 299u}) {
-      for (uint32_t head = 0; head < 4; ++head) {
-        const auto exact = fixture.Exact(row, head);
-        for (uint32_t d = 0; d < 64; ++d) {
-          // Scores are off by at most about 64 * |q||k| * scale * 2^-24 < 3e-5, and the weights by
-          // that share; values are at most 3.
-          ASSERT_NEAR(out[(size_t{row} * 4 + head) * 64 + d], exact[d], 3 * 2 * 3e-5) << row;
+  for (const float cap : {0.0f, 3.0f}) {
+    for (const uint32_t window : {0u, 150u}) {
+      const Fixture fixture(4, 2, 64, 300, window, 12, cap);
+      const auto out = fixture.Run({pool, *AllKernels().back()}, 300);
+      for (const uint32_t row : {0u, 1u, 127u, 128u, 299u}) {
+        for (uint32_t head = 0; head < 4; ++head) {
+          const auto exact = fixture.Exact(row, head);
+          for (uint32_t d = 0; d < 64; ++d) {
+            // Scores are off by at most about 64 * |q||k| * scale * 2^-24 < 3e-5, and the weights
+            // by that share; values are at most 3.
+            ASSERT_NEAR(out[(size_t{row} * 4 + head) * 64 + d], exact[d], 3 * 2 * 3e-5) << row;
+          }
         }
       }
     }
+  }
+}
+
+// A NaN in a value, or a later key, must not reach queries that do not see it.
+TEST(Attention, LaterTokensCannotReachEarlierQueries) {
+  ThreadPool pool({.threads = 1});
+  for (const KernelTable* table : AllKernels()) {
+    Fixture fixture(4, 2, 32, 140, 0, 41);
+    const auto expected = fixture.Run({pool, *table}, 140);
+    constexpr uint32_t kBroken = 133;
+    for (uint32_t d = 0; d < 64; ++d) {
+      fixture.keys_[kBroken * 64 + d] = std::nanf("");
+      fixture.values_[kBroken * 64 + d] = 1e30f;
+    }
+    const auto out = fixture.Run({pool, *table}, 140);
+    const size_t before = size_t{kBroken} * 4 * 32;
+    EXPECT_EQ(FirstDifference({expected.begin(), expected.begin() + before},
+                              {out.begin(), out.begin() + before}),
+              "")
+        << table->name;
+    EXPECT_TRUE(std::isnan(out[before])) << table->name;
   }
 }
 

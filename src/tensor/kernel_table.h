@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "tensor/activations.h"
+#include "tensor/attention_task.h"
 #include "tensor/packed_matrix.h"
 #include "tensor/rotary.h"
 
@@ -22,48 +23,23 @@ struct ProductTask {
   uint32_t rows;                // of all the activations
   uint32_t row_begin, row_end;  // row_begin is a multiple of kTileRows; row_end too, or == rows
   const float* x;               // [rows, inputs]; read for float types
-  ActivationBits bits;          // of `quants`
-  const std::byte* quants;      // Activations' layout; read for quantised types
+  const int16_t* quants;        // Activations' layout; read for quantised types
   const ActivationGroup* groups;
+  const float* scales;
   float* out;         // [rows, outputs]
   const float* bias;  // [outputs] or null
   bool add;           // add to what `out` holds
 };
 
-// A quantised row: group g goes to entry g * 32 * tile_rows of quants and g * tile_rows of groups.
+// One row to quantise: group g goes to entry g * 32 * tile_rows of quants and g * tile_rows of
+// groups.
 struct QuantizeTask {
   const float* x;
   uint32_t inputs;  // a multiple of kGroupInputs
   uint32_t tile_rows;
-  ActivationBits bits;
-  std::byte* quants;
+  int16_t* quants;
   ActivationGroup* groups;
-};
-
-constexpr uint32_t kQueriesMax = 8;
-
-// Up to kQueriesMax query rows against the keys and values of one KV head, all pages.
-struct AttentionTask {
-  const std::byte* const* pages;  // page i: positions [128 i, 128 i + 128)
-  uint64_t keys_offset;           // in a page
-  uint64_t values_offset;
-  uint32_t head_dim;  // a multiple of 16
-  float scale;        // of scores
-  uint32_t queries;   // 1 ... kQueriesMax
-  const float* query[kQueriesMax];
-  float* out[kQueriesMax];
-  uint32_t key_begin[kQueriesMax];  // valid positions [begin, end), not empty
-  uint32_t key_end[kQueriesMax];
-};
-
-// One token's key and value of one KV head into slot `slot` of its page.
-struct StoreTask {
-  const float* key;
-  const float* value;
-  uint32_t head_dim;
-  uint32_t slot;    // < kPageTokens
-  std::byte* keys;  // the head's planes in the page
-  std::byte* values;
+  float* scale;
 };
 
 struct KernelTable {
@@ -71,6 +47,7 @@ struct KernelTable {
   void (*product)(const ProductTask&);
   void (*quantize)(const QuantizeTask&);
   void (*attention)(const AttentionTask&);
+  void (*fold)(const FoldTask&);
   void (*store)(const StoreTask&);
   void (*rms_norm)(const float* x, const float* weight, float epsilon, uint32_t n, float* out);
   // out[i] = silu(gate[i]) * up[i]; out may be gate or up.

@@ -12,6 +12,7 @@ constexpr KernelTable MakeTable(std::string_view name) {
           .product = Multiply,
           .quantize = Quantize,
           .attention = Attention,
+          .fold = FoldPages,
           .store = StoreKeyValue,
           .rms_norm = RmsNormRow,
           .swiglu = SwiGluRow,

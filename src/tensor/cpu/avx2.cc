@@ -20,6 +20,7 @@
 #endif
 
 extern "C" __m256 Sleef_finz_expf8_u10avx2(__m256);
+extern "C" __m256 Sleef_finz_tanhf8_u10avx2(__m256);
 
 namespace plumb::tensor::avx2 {
 
@@ -39,6 +40,23 @@ inline Floats Mul(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
 inline Floats Div(Floats a, Floats b) { return _mm256_div_ps(a, b); }
 inline Floats Max(Floats a, Floats b) { return _mm256_max_ps(a, b); }
 inline Floats Exp(Floats a) { return Sleef_finz_expf8_u10avx2(a); }
+inline Floats Tanh(Floats a) { return Sleef_finz_tanhf8_u10avx2(a); }
+// 2^n where a = n + kExp2Shift.
+inline Floats PowerOfTwo(Floats a) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(a), 23));
+}
+inline float MaxOfLanes(Floats a) {
+  __m128 four = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
+}
+// The sum of 16 virtual lanes: i + 8, then + 4, + 2, + 1.
+inline float SumOfSixteen(const Floats (&lanes)[2]) {
+  const Floats eight = _mm256_add_ps(lanes[0], lanes[1]);
+  __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  four = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
+}
 inline Floats Negate(Floats a) { return _mm256_xor_ps(a, _mm256_set1_ps(-0.0f)); }
 inline Floats FmaSubAdd(Floats a, Floats b, Floats c) { return _mm256_fmaddsub_ps(a, b, c); }
 inline Floats SwapPairs(Floats a) { return _mm256_permute_ps(a, 0xb1); }

@@ -25,6 +25,7 @@
 #endif
 
 extern "C" __m512 Sleef_finz_expf16_u10avx512f(__m512);
+extern "C" __m512 Sleef_finz_tanhf16_u10avx512f(__m512);
 
 namespace plumb::tensor::avx512 {
 
@@ -44,6 +45,20 @@ inline Floats Mul(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
 inline Floats Div(Floats a, Floats b) { return _mm512_div_ps(a, b); }
 inline Floats Max(Floats a, Floats b) { return _mm512_max_ps(a, b); }
 inline Floats Exp(Floats a) { return Sleef_finz_expf16_u10avx512f(a); }
+inline Floats Tanh(Floats a) { return Sleef_finz_tanhf16_u10avx512f(a); }
+// 2^n where a = n + kExp2Shift.
+inline Floats PowerOfTwo(Floats a) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(a), 23));
+}
+inline float MaxOfLanes(Floats a) { return _mm512_reduce_max_ps(a); }
+// The sum of 16 virtual lanes: i + 8, then + 4, + 2, + 1.
+inline float SumOfSixteen(const Floats (&lanes)[1]) {
+  const __m256 eight =
+      _mm256_add_ps(_mm512_castps512_ps256(lanes[0]), _mm512_extractf32x8_ps(lanes[0], 1));
+  __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  four = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
+}
 inline Floats Negate(Floats a) {
   return _mm512_castsi512_ps(
       _mm512_xor_si512(_mm512_castps_si512(a), _mm512_set1_epi32(INT32_MIN)));

@@ -11,6 +11,7 @@ namespace plumb::tensor::ref {
 void Multiply(const ProductTask& task);
 void Quantize(const QuantizeTask& task);
 void Attention(const AttentionTask& task);
+void FoldPages(const FoldTask& task);
 void StoreKeyValue(const StoreTask& task);
 void RmsNormRow(const float* x, const float* weight, float epsilon, uint32_t n, float* out);
 void SwiGluRow(const float* gate, const float* up, uint32_t n, float* out);

@@ -101,6 +101,7 @@ const KernelTable& ScalarKernels() {
                                          .product = ref::Multiply,
                                          .quantize = ref::Quantize,
                                          .attention = ref::Attention,
+                                         .fold = ref::FoldPages,
                                          .store = ref::StoreKeyValue,
                                          .rms_norm = ref::RmsNormRow,
                                          .swiglu = ref::SwiGluRow,
