@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "model/activation_bits.h"
 #include "tensor/attention.h"
 #include "tensor/dequantize.h"
 #include "tensor/numerics.h"
@@ -129,8 +128,8 @@ void ForwardPass::Norm(const float* x, const std::vector<float>& weight, float* 
 }
 
 void ForwardPass::Linear(const float* x, uint32_t rows, uint32_t inputs,
-                         tensor::ActivationBits bits, std::span<const tensor::Product> products) {
-  tensor::Linear(compute_, x, rows, inputs, bits, quantised_, products);
+                         std::span<const tensor::Product> products) {
+  tensor::Linear(compute_, x, rows, inputs, quantised_, products);
 }
 
 void ForwardPass::ProjectQueriesKeysValues(const AttentionWeights& weights, bool last_layer) {
@@ -139,14 +138,14 @@ void ForwardPass::ProjectQueriesKeysValues(const AttentionWeights& weights, bool
   const tensor::Product value = {&weights.value.matrix, values_, weights.value.bias_or_null()};
   const uint32_t wanted = batch_.wanted().rows();
   if (!last_layer || wanted == rows_) {
-    Linear(normed_, rows_, config_.embedding, kAttentionBits, std::array{query, key, value});
+    Linear(normed_, rows_, config_.embedding, std::array{query, key, value});
     return;
   }
-  Linear(normed_, rows_, config_.embedding, kAttentionBits, std::array{key, value});
+  Linear(normed_, rows_, config_.embedding, std::array{key, value});
   batch_.KeepWanted(normed_, config_.embedding);
   batch_.KeepWanted(hidden_, config_.embedding);
   rows_ = wanted;
-  Linear(normed_, rows_, config_.embedding, kAttentionBits, std::array{query});
+  Linear(normed_, rows_, config_.embedding, std::array{query});
 }
 
 void ForwardPass::Attend(uint32_t index, const AttentionWeights& weights,
@@ -166,21 +165,21 @@ void ForwardPass::Attend(uint32_t index, const AttentionWeights& weights,
 }
 
 void ForwardPass::AddHeads(const Projection& output) {
-  Linear(attended_, rows_, static_cast<uint32_t>(QueryWidth(config_)), kAttentionBits,
+  Linear(attended_, rows_, static_cast<uint32_t>(QueryWidth(config_)),
          std::array<tensor::Product, 1>{{{&output.matrix, hidden_, output.bias_or_null(), true}}});
 }
 
 void ForwardPass::FeedForward(const GatedWeights& weights) {
-  Linear(normed_, rows_, config_.embedding, kGateUpBits,
+  Linear(normed_, rows_, config_.embedding,
          std::array<tensor::Product, 2>{{{&weights.gate, gate_}, {&weights.up, up_}}});
   SwiGlu(compute_, gate_, up_, rows_, config_.feed_forward, gate_);
-  Linear(gate_, rows_, config_.feed_forward, kDownBits,
+  Linear(gate_, rows_, config_.feed_forward,
          std::array<tensor::Product, 1>{{{&weights.down, hidden_, nullptr, true}}});
 }
 
 void ForwardPass::Logits(const OuterWeights& weights) {
   Norm(hidden_, weights.output_norm, normed_);
-  Linear(normed_, rows_, config_.embedding, kLogitsBits,
+  Linear(normed_, rows_, config_.embedding,
          std::array<tensor::Product, 1>{{{&weights.output, logits_.data()}}});
 }
 

@@ -73,7 +73,7 @@ class ForwardPass {
   void Logits(const OuterWeights& weights);
 
   tensor::Compute compute() const { return compute_; }
-  void Linear(const float* x, uint32_t rows, uint32_t inputs, tensor::ActivationBits bits,
+  void Linear(const float* x, uint32_t rows, uint32_t inputs,
               std::span<const tensor::Product> products);
 
  private:

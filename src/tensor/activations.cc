@@ -14,8 +14,11 @@ base::Result<Activations> Activations::Allocate(uint32_t rows_max, uint32_t inpu
   if (groups > UINT64_MAX / 64) {
     return base::Status(base::Code::kOverloaded, "no memory for activations; lower rows per step");
   }
-  ASSIGN_OR_RETURN(activations.quants_, AlignedBuffer::Allocate(groups * kGroupInputs * 2));
+  ASSIGN_OR_RETURN(activations.quants_,
+                   AlignedBuffer::Allocate(groups * kGroupInputs * sizeof(int16_t)));
   ASSIGN_OR_RETURN(activations.groups_, AlignedBuffer::Allocate(groups * sizeof(ActivationGroup)));
+  ASSIGN_OR_RETURN(activations.scales_,
+                   AlignedBuffer::Allocate(uint64_t{rows_max} * sizeof(float)));
   return activations;
 }
 

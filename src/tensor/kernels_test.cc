@@ -24,16 +24,14 @@ std::vector<const KernelTable*> Targets() {
   return tables;
 }
 
-constexpr ActivationBits kBothBits[] = {ActivationBits::k8, ActivationBits::k16};
-
 class Products : public ::testing::TestWithParam<DType> {
  protected:
   std::vector<float> Compute(const KernelTable& kernels, const PackedMatrix& matrix,
-                             const std::vector<float>& x, uint32_t rows, ActivationBits bits,
-                             const float* bias, bool add) {
+                             const std::vector<float>& x, uint32_t rows, const float* bias,
+                             bool add) {
     std::vector<float> out(size_t{rows} * matrix.outputs(), 0.25f);
     const Product product = {.matrix = &matrix, .out = out.data(), .bias = bias, .add = add};
-    Linear({pool_, kernels}, x.data(), rows, matrix.inputs(), bits, scratch_, {&product, 1});
+    Linear({pool_, kernels}, x.data(), rows, matrix.inputs(), scratch_, {&product, 1});
     return out;
   }
 
@@ -46,14 +44,11 @@ class Products : public ::testing::TestWithParam<DType> {
     const bool with_bias = rng_.Below(2) == 0;
     const bool add = rng_.Below(2) == 0;
     const float* bias_or_null = with_bias ? bias.data() : nullptr;
-    for (const ActivationBits bits : kBothBits) {
-      const auto expected = Compute(*AllKernels()[0], *matrix, x, rows, bits, bias_or_null, add);
-      for (const KernelTable* target : Targets()) {
-        const auto got = Compute(*target, *matrix, x, rows, bits, bias_or_null, add);
-        ASSERT_EQ(FirstDifference(expected, got), "")
-            << target->name << " " << outputs << " x " << inputs << ", " << rows << " rows, "
-            << BytesOf(bits) << " bytes";
-      }
+    const auto expected = Compute(*AllKernels()[0], *matrix, x, rows, bias_or_null, add);
+    for (const KernelTable* target : Targets()) {
+      const auto got = Compute(*target, *matrix, x, rows, bias_or_null, add);
+      ASSERT_EQ(FirstDifference(expected, got), "")
+          << target->name << " " << outputs << " x " << inputs << ", " << rows << " rows";
     }
   }
 
@@ -92,7 +87,7 @@ TEST_P(Products, OfUnitVectorsAreTheWeights) {
   for (uint32_t i = 0; i < inputs; ++i) x[size_t{i} * inputs + i] = 1.0f;
   scratch_ = Activations::Allocate(inputs, inputs).value();
   for (const KernelTable* table : AllKernels()) {
-    const auto out = Compute(*table, *matrix, x, inputs, ActivationBits::k8, nullptr, false);
+    const auto out = Compute(*table, *matrix, x, inputs, nullptr, false);
     for (uint32_t j = 0; j < outputs; ++j) {
       ASSERT_TRUE(
           DequantizeRow(GetParam(), std::span(bytes).subspan(j * row_bytes, row_bytes), weights)
@@ -100,7 +95,7 @@ TEST_P(Products, OfUnitVectorsAreTheWeights) {
       float largest = 0;
       for (const float weight : weights) largest = std::fmax(largest, std::fabs(weight));
       for (uint32_t i = 0; i < inputs; ++i) {
-        // x becomes 127 * (1 / 127): a few roundings of terms at most twice the largest weight.
+        // x becomes 32767 * (1 / 32767): a few roundings of terms at most twice the largest weight.
         ASSERT_NEAR(out[size_t{i} * outputs + j], weights[i], largest * 0x1.0p-20f)
             << j << " " << i;
       }
@@ -115,25 +110,21 @@ TEST_P(Products, AreWithinTheQuantisationStepOfTheTruth) {
   const auto matrix = PackedMatrix::Pack(GetParam(), 5, inputs, bytes, pool_);
   const auto x = RandomFloats(rng_, inputs);
   std::vector<float> weights(inputs);
-  for (uint32_t k = 0; k < 10; ++k) {
-    const uint32_t j = k % 5;
-    const ActivationBits bits = kBothBits[k / 5];
-    const auto out = Compute(*AllKernels().back(), *matrix, x, 1, bits, nullptr, false);
+  double largest = 0;
+  for (const float value : x) largest = std::fmax(largest, std::fabs(value));
+  const auto out = Compute(*AllKernels().back(), *matrix, x, 1, nullptr, false);
+  for (uint32_t j = 0; j < 5; ++j) {
     const size_t row_bytes = bytes.size() / 5;
     ASSERT_TRUE(
         DequantizeRow(GetParam(), std::span(bytes).subspan(j * row_bytes, row_bytes), weights)
             .ok());
     double exact = 0;
     double bound = 0;
-    for (uint32_t first = 0; first < inputs; first += 32) {
-      double largest = 0;
-      for (uint32_t i = first; i < first + 32; ++i) largest = std::fmax(largest, std::fabs(x[i]));
-      for (uint32_t i = first; i < first + 32; ++i) {
-        exact += double{weights[i]} * x[i];
-        const double step = IsQuantized(GetParam()) ? largest / QuantMax(bits) / 2 : 0;
-        // Half a step for each input, and f32 rounding of a sum of `inputs` terms.
-        bound += std::fabs(weights[i]) * (step + std::fabs(x[i]) * inputs * 0x1.0p-24);
-      }
+    for (uint32_t i = 0; i < inputs; ++i) {
+      exact += double{weights[i]} * x[i];
+      const double step = IsQuantized(GetParam()) ? largest / double{kQuantMax} / 2 : 0;
+      // Half a step for each input, and f32 rounding of a sum of `inputs` terms.
+      bound += std::fabs(weights[i]) * (step + std::fabs(x[i]) * inputs * 0x1.0p-24);
     }
     EXPECT_NEAR(out[j], exact, bound) << j;
   }
@@ -147,25 +138,26 @@ TEST(Kernels, QuantisingEqualsTheJudge) {
   for (const uint32_t inputs : {32u, 64u, 576u}) {
     for (int round = 0; round < 50; ++round) {
       std::vector<float> x = RandomFloats(rng, inputs);
-      // Groups of zeros, of subnormals, of huge values and of ties are special.
-      const float factor[] = {1.0f, 0.0f, 1e-38f, 1e-31f, 1e37f};
-      for (uint32_t i = 0; i < 32; ++i) x[i] *= factor[round % 5];
+      // Rows of zeros, of subnormals, of huge values and of ties are special.
+      const float factor[] = {1.0f, 0.0f, 1e-38f, 1e-31f, 1e36f};
+      for (float& value : x) value *= factor[round % 5];
       if (round % 7 == 0) {
-        for (uint32_t i = 0; i < 32; ++i) x[i] = static_cast<float>(i) - 0.5f;
-        x[31] = QuantMax(kBothBits[round / 5 % 2]);
+        for (uint32_t i = 0; i < inputs; ++i) x[i] = static_cast<float>(i) - 0.5f;
+        x[inputs - 1] = kQuantMax;
       }
+      if (round % 11 == 0) x[rng.Below(inputs)] = round % 2 == 0 ? INFINITY : NAN;
       const uint32_t tile_rows = 1 + round % 8;
-      const ActivationBits bits = kBothBits[round / 5 % 2];
       auto run = [&](const KernelTable& table) {
-        std::vector<std::byte> quants(size_t{inputs} * tile_rows * BytesOf(bits));
-        std::vector<float> groups(size_t{inputs} / 32 * tile_rows * 4);
+        std::vector<int16_t> quants(size_t{inputs} * tile_rows);
+        std::vector<float> numbers(size_t{inputs} / 32 * tile_rows * 4 + 1);
         table.quantize({.x = x.data(),
                         .inputs = inputs,
                         .tile_rows = tile_rows,
-                        .bits = bits,
                         .quants = quants.data(),
-                        .groups = reinterpret_cast<ActivationGroup*>(groups.data())});
-        return std::pair(quants, groups);
+                        .groups = reinterpret_cast<ActivationGroup*>(numbers.data()),
+                        .scale = &numbers.back()});
+        if (std::isnan(numbers.back())) numbers.back() = -1;  // any payload will do
+        return std::pair(quants, numbers);
       };
       const auto expected = run(*AllKernels()[0]);
       for (const KernelTable* target : Targets()) {
@@ -189,7 +181,7 @@ TEST(Kernels, ValuesThatAreNotFiniteReachTheOutputAsNaN) {
     for (const KernelTable* table : AllKernels()) {
       std::vector<float> out(16);
       const Product product = {.matrix = &*matrix, .out = out.data()};
-      Linear({pool, *table}, x.data(), 1, 64, ActivationBits::k16, scratch, {&product, 1});
+      Linear({pool, *table}, x.data(), 1, 64, scratch, {&product, 1});
       for (const float value : out) EXPECT_TRUE(std::isnan(value)) << table->name;
     }
   }

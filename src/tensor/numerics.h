@@ -6,6 +6,6 @@
 
 namespace plumb::tensor {
 
-constexpr std::string_view kNumericsId = "p1";
+constexpr std::string_view kNumericsId = "p2";
 
 }  // namespace plumb::tensor

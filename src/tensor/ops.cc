@@ -32,17 +32,16 @@ void ForRows(Compute compute, uint32_t rows, uint32_t n, const F& fn) {
 }
 
 void QuantizeRows(Compute compute, const float* x, uint32_t rows, uint32_t inputs,
-                  ActivationBits bits, Activations& scratch) {
+                  Activations& scratch) {
   ForRows(compute, rows, inputs, [&](uint32_t row) {
     const uint32_t tile = row / kTileRows * kTileRows;
     compute.kernels.quantize(
         {.x = x + size_t{row} * inputs,
          .inputs = inputs,
          .tile_rows = std::min(kTileRows, rows - tile),
-         .bits = bits,
-         .quants = scratch.quants() +
-                   (size_t{tile} * inputs + (row - tile) * kGroupInputs) * BytesOf(bits),
-         .groups = scratch.groups() + size_t{tile} * (inputs / kGroupInputs) + (row - tile)});
+         .quants = scratch.quants() + size_t{tile} * inputs + (row - tile) * kGroupInputs,
+         .groups = scratch.groups() + size_t{tile} * (inputs / kGroupInputs) + (row - tile),
+         .scale = scratch.scales() + row});
   });
 }
 
@@ -55,11 +54,10 @@ struct Cut {
   uint32_t items() const { return panel_items * row_items; }
 };
 
-Cut CutProduct(const PackedMatrix& matrix, uint32_t rows, ActivationBits bits, uint64_t total_bytes,
-               uint32_t threads) {
+Cut CutProduct(const PackedMatrix& matrix, uint32_t rows, uint64_t total_bytes, uint32_t threads) {
   Cut cut;
   const uint64_t row_bytes =
-      uint64_t{matrix.inputs()} * (IsQuantized(matrix.dtype()) ? BytesOf(bits) : 4);
+      uint64_t{matrix.inputs()} * (IsQuantized(matrix.dtype()) ? sizeof(int16_t) : sizeof(float));
   const uint64_t block_rows = std::max<uint64_t>(kRowBlockBytes / row_bytes, 8 * kTileRows);
   cut.rows_per_item =
       static_cast<uint32_t>(std::min<uint64_t>(rows, block_rows / kTileRows * kTileRows));
@@ -75,8 +73,8 @@ Cut CutProduct(const PackedMatrix& matrix, uint32_t rows, ActivationBits bits, u
 
 }  // namespace
 
-void Linear(Compute compute, const float* x, uint32_t rows, uint32_t inputs, ActivationBits bits,
-            Activations& scratch, std::span<const Product> products) {
+void Linear(Compute compute, const float* x, uint32_t rows, uint32_t inputs, Activations& scratch,
+            std::span<const Product> products) {
   CHECK(products.size() <= kProductsMax) << products.size();
   if (rows == 0 || products.empty()) return;
   bool quantized = false;
@@ -89,12 +87,12 @@ void Linear(Compute compute, const float* x, uint32_t rows, uint32_t inputs, Act
   }
   if (quantized) {
     CHECK(rows <= scratch.rows_max() && inputs <= scratch.inputs_max()) << rows << " " << inputs;
-    QuantizeRows(compute, x, rows, inputs, bits, scratch);
+    QuantizeRows(compute, x, rows, inputs, scratch);
   }
   Cut cuts[kProductsMax];
   uint32_t items = 0;
   for (size_t i = 0; i < products.size(); ++i) {
-    cuts[i] = CutProduct(*products[i].matrix, rows, bits, total_bytes, compute.pool.threads());
+    cuts[i] = CutProduct(*products[i].matrix, rows, total_bytes, compute.pool.threads());
     items += cuts[i].items();
   }
   compute.pool.ParallelFor(items, [&](uint32_t item) {
@@ -112,9 +110,9 @@ void Linear(Compute compute, const float* x, uint32_t rows, uint32_t inputs, Act
         .row_begin = row,
         .row_end = std::min(rows, row + cut.rows_per_item),
         .x = x,
-        .bits = bits,
         .quants = scratch.quants(),
         .groups = scratch.groups(),
+        .scales = scratch.scales(),
         .out = product.out,
         .bias = product.bias,
         .add = product.add,

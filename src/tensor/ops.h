@@ -32,10 +32,10 @@ struct Product {
 };
 
 // Computes all `products` (at most kProductsMax) of x [rows, inputs] in one fork-join.
-// `scratch` holds the rows quantised to `bits`: rows <= rows_max, inputs <= inputs_max; float types
-// ignore both. No `out` may overlap x or another out.
-void Linear(Compute compute, const float* x, uint32_t rows, uint32_t inputs, ActivationBits bits,
-            Activations& scratch, std::span<const Product> products);
+// `scratch` holds the quantised rows: rows <= rows_max, inputs <= inputs_max; float types ignore
+// it. No `out` may overlap x or another out.
+void Linear(Compute compute, const float* x, uint32_t rows, uint32_t inputs, Activations& scratch,
+            std::span<const Product> products);
 
 // out = x / sqrt(mean(x^2) + epsilon) * weight for each row of n; out may be x. Also for heads:
 // rows = rows * heads, n = head_dim.

@@ -34,8 +34,7 @@ std::vector<float> RunLinear(Compute compute, const Weights& weights, const std:
   const Product products[] = {{.matrix = &weights.q, .out = q.data()},
                               {.matrix = &weights.k, .out = k.data()},
                               {.matrix = &weights.gate, .out = gate.data()}};
-  Linear(compute, x.data() + size_t{first} * 512, rows, 512, ActivationBits::k16, scratch,
-         products);
+  Linear(compute, x.data() + size_t{first} * 512, rows, 512, scratch, products);
   std::vector<float> all;  // row by row
   for (uint32_t row = 0; row < rows; ++row) {
     all.insert(all.end(), &q[row * 500], &q[row * 500] + 500);
@@ -146,9 +145,7 @@ TEST(OpsDeathTest, MismatchedShapesAreBugs) {
   float out[8];
   Activations scratch;
   const Product product = {.matrix = &*matrix, .out = out};
-  EXPECT_DEATH(
-      Linear({pool, *AllKernels()[0]}, x, 1, 16, ActivationBits::k8, scratch, {&product, 1}),
-      "4 x 8 for 16");
+  EXPECT_DEATH(Linear({pool, *AllKernels()[0]}, x, 1, 16, scratch, {&product, 1}), "4 x 8 for 16");
 }
 
 }  // namespace

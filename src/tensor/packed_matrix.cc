@@ -24,35 +24,65 @@ void PackFloatLane(const std::byte* row, uint32_t inputs, uint32_t element_bytes
   }
 }
 
-void StoreScale(float value, uint32_t scale_bytes, std::byte* vector, uint32_t lane) {
-  if (scale_bytes == 2) {
-    const uint16_t half = FloatToHalf(value);  // exact: the file's value is an f16
-    std::memcpy(vector + 2 * lane, &half, 2);
-  } else {
-    std::memcpy(vector + 4 * lane, &value, 4);
+// Exact: the file's value is an f16.
+void StoreHalf(float value, std::byte* vector, uint32_t lane) {
+  const uint16_t half = FloatToHalf(value);
+  std::memcpy(vector + 2 * lane, &half, 2);
+}
+
+// The bits of one quant, where PanelLayout says. The panel is zero at first.
+void StoreQuant(uint32_t quant, uint32_t quad, const PanelLayout& layout, std::byte* group,
+                uint32_t byte) {
+  if (layout.low_bits == 8) {
+    group[64 * quad + byte] = static_cast<std::byte>(quant);
+    return;
   }
+  group[64 * (quad / 2) + byte] |= static_cast<std::byte>((quant & 15) << (quad % 2 * 4));
+  if (layout.high_bits == 0) return;
+  const uint32_t quads = 8 / layout.high_bits;  // that share 64 bytes
+  const uint32_t place = layout.high_offset() + 64 * (quad / quads) + byte;
+  group[place] |= static_cast<std::byte>(quant >> 4 << (quad % quads * layout.high_bits));
 }
 
 void PackGroupLane(const QuantGroup& group, const PanelLayout& layout, uint32_t lane,
                    std::byte* out) {
-  const bool nibbles = layout.quant_bytes == 256;
-  for (uint32_t quad = 0; quad < 8; ++quad) {
-    std::byte* bytes = out + (nibbles ? quad / 2 : quad) * 64 + 4 * lane;
-    for (uint32_t i = 0; i < 4; ++i) {
-      const uint32_t shift = nibbles ? quad % 2 * 4 : 0;
-      bytes[i] |= static_cast<std::byte>(group.quants[4 * quad + i] << shift);
-    }
+  for (uint32_t i = 0; i < kGroupInputs; ++i) {
+    StoreQuant(group.quants[i], i / 4, layout, out, 4 * lane + i % 4);
   }
   for (uint32_t half = 0; half < layout.scales; ++half) {
-    StoreScale(group.scales[half], layout.scale_bytes, out + layout.scale_offset(half), lane);
+    std::byte* vector = out + layout.scale_offset(half);
+    if (layout.factors) {
+      vector[lane] = static_cast<std::byte>(group.scale_factors[half]);
+    } else {
+      StoreHalf(group.scales[half], vector, lane);
+    }
   }
-  if (layout.offsets) {
-    StoreScale(group.offset, layout.scale_bytes, out + layout.offset_offset(), lane);
+  if (!layout.offsets) return;
+  if (layout.factors) {
+    out[layout.offset_offset() + lane] = static_cast<std::byte>(group.offset_factor);
+  } else {
+    StoreHalf(group.offset, out + layout.offset_offset(), lane);
+  }
+}
+
+void PackLane(DType dtype, const std::byte* row, uint32_t inputs, uint32_t lane, std::byte* panel) {
+  const PanelLayout layout = LayoutOf(dtype);
+  const uint32_t groups = inputs / kGroupInputs;
+  for (uint32_t g = 0; g < groups; ++g) {
+    const QuantGroup group = ReadGroup(dtype, row, g);
+    std::byte* block = panel + uint64_t{g / layout.groups()} * layout.block_bytes();
+    if (layout.factors && g % layout.groups() == 0) {
+      StoreHalf(group.d, block, lane);
+      if (layout.offsets) StoreHalf(-group.d_min, block + 2 * kPanelOutputs, lane);
+    }
+    PackGroupLane(group, layout, lane,
+                  block + layout.header_bytes() + g % layout.groups() * layout.group_bytes());
   }
 }
 
 uint64_t PanelBytes(DType dtype, uint64_t inputs) {
-  if (IsQuantized(dtype)) return inputs / kGroupInputs * LayoutOf(dtype).group_bytes();
+  const PanelLayout layout = LayoutOf(dtype);
+  if (layout.quantized()) return inputs / kGroupInputs / layout.groups() * layout.block_bytes();
   return inputs * kPanelOutputs * Traits(dtype).block_bytes;
 }
 
@@ -88,20 +118,16 @@ base::Result<PackedMatrix> PackedMatrix::Pack(DType dtype, uint64_t outputs, uin
   }
   matrix.data_ = panels;
 
-  const PanelLayout layout = LayoutOf(dtype);
   pool.ParallelFor(matrix.panels(), [&](uint32_t index) {
     std::byte* panel = panels + index * matrix.panel_bytes_;
     const uint32_t first = index * kPanelOutputs;
     const uint32_t lanes = std::min(kPanelOutputs, matrix.outputs_ - first);
     for (uint32_t lane = 0; lane < lanes; ++lane) {
       const std::byte* row = rows.data() + (first + lane) * row_bytes;
-      if (!IsQuantized(dtype)) {
+      if (IsQuantized(dtype)) {
+        PackLane(dtype, row, matrix.inputs_, lane, panel);
+      } else {
         PackFloatLane(row, matrix.inputs_, Traits(dtype).block_bytes, lane, panel);
-        continue;
-      }
-      for (uint32_t g = 0; g < matrix.inputs_ / kGroupInputs; ++g) {
-        PackGroupLane(ReadGroup(dtype, row, g), layout, lane,
-                      panel + uint64_t{g} * layout.group_bytes());
       }
     }
   });

@@ -22,44 +22,57 @@ constexpr uint64_t kMatrixSideMax = uint64_t{1} << 30;
 
 // Where things lie in a panel of one type; all sizes in bytes. Outputs beyond the last are zero.
 // Float types: [inputs][16 lanes] of the stored type.
-// Quantised types, for each group of 32 inputs, in order:
-// - quants: eight quads of 4 consecutive inputs. A quad is 64 bytes: byte 4 * lane + i is input i
-//   of the quad, an unsigned value q. Q4_*: two quads share 64 bytes, the first in the low nibbles.
-//   Others: one byte each (Q8_0 is stored as q + 128).
-// - scales: [16 lanes] (Q6_K: [2 halves][16 lanes]), f16 where the format's scale is f16, else f32.
-// - offsets: [16 lanes], same type, for Q4_1, Q5_1, Q4_K, Q5_K.
-// TODO(perf): K formats keep 6-bit scales in the file; f32 here costs 8-20 % more bytes to stream.
+// Quantised types are as dense as the file. A panel is a row of blocks, each a header and 1 or 8
+// groups of 32 inputs:
+// - header (K formats, 8 groups): d as f16 [16 lanes], then -dmin as f16 [16 lanes] with offsets;
+// - low plane: eight quads of 4 consecutive inputs. A quad is 64 bytes: byte 4 * lane + i is input
+//   i of the quad, an unsigned value q (Q8_0: the file's + 128). With 4 low bits two quads share
+//   64 bytes, the first in the low nibbles;
+// - high plane (5- and 6-bit types): the bits above the fourth, byte 4 * lane + i again. One high
+//   bit: 64 bytes, bit k for quad k. Two: 128 bytes, bits 2k and up of the n-th 64 for quad 4n + k;
+// - scales: [16 lanes] (Q6_K: [2 halves][16 lanes]), f16; in K formats a factor of d, one byte;
+// - offsets: [16 lanes] likewise, for Q4_1, Q5_1, Q4_K, Q5_K; in K formats a factor of -dmin.
 struct PanelLayout {
-  uint32_t quant_bytes;  // of a group: 256 or 512; 0 for float types
-  uint32_t scale_bytes;  // of one scale or offset: 2 (f16) or 4 (f32)
-  uint32_t scales;       // vectors of 16 scales in a group: 1, or 2 for Q6_K
-  bool offsets;          // a vector of 16 offsets follows the scales
-  uint32_t zero_point;   // z; a multiple of 8, 0 if there are offsets
+  uint32_t low_bits = 0;   // 4 or 8; 0 for float types
+  uint32_t high_bits = 0;  // 0, 1 or 2
+  uint32_t scales = 0;     // vectors of 16 scales in a group: 1, or 2 for Q6_K
+  bool offsets = false;
+  uint32_t zero_point = 0;  // z; a multiple of 8, 0 if there are offsets
+  bool factors = false;     // K formats: scales and offsets are factors of the header's
 
+  constexpr bool quantized() const { return low_bits != 0; }
+  constexpr uint32_t groups() const { return factors ? 8 : 1; }  // of a block
+  constexpr uint32_t header_bytes() const {
+    return factors ? (offsets ? 2 : 1) * kPanelOutputs * 2 : 0;
+  }
+  constexpr uint32_t high_offset() const { return low_bits * kGroupInputs * kPanelOutputs / 8; }
+  constexpr uint32_t scale_bytes() const { return factors ? 1 : 2; }  // of one scale or offset
   constexpr uint32_t scale_offset(uint32_t half) const {
-    return quant_bytes + half * kPanelOutputs * scale_bytes;
+    return high_offset() + high_bits * kGroupInputs * kPanelOutputs / 8 +
+           half * kPanelOutputs * scale_bytes();
   }
   constexpr uint32_t offset_offset() const { return scale_offset(scales); }
   constexpr uint32_t group_bytes() const { return scale_offset(scales + (offsets ? 1 : 0)); }
+  constexpr uint32_t block_bytes() const { return header_bytes() + groups() * group_bytes(); }
 };
 constexpr PanelLayout LayoutOf(DType dtype) {
   switch (dtype) {
     case DType::kQ4_0:
-      return {256, 2, 1, false, 8};
+      return {.low_bits = 4, .scales = 1, .zero_point = 8};
     case DType::kQ4_1:
-      return {256, 2, 1, true, 0};
+      return {.low_bits = 4, .scales = 1, .offsets = true};
     case DType::kQ4_K:
-      return {256, 4, 1, true, 0};
+      return {.low_bits = 4, .scales = 1, .offsets = true, .factors = true};
     case DType::kQ5_0:
-      return {512, 2, 1, false, 16};
+      return {.low_bits = 4, .high_bits = 1, .scales = 1, .zero_point = 16};
     case DType::kQ5_1:
-      return {512, 2, 1, true, 0};
+      return {.low_bits = 4, .high_bits = 1, .scales = 1, .offsets = true};
     case DType::kQ5_K:
-      return {512, 4, 1, true, 0};
+      return {.low_bits = 4, .high_bits = 1, .scales = 1, .offsets = true, .factors = true};
     case DType::kQ6_K:
-      return {512, 4, 2, false, 32};
+      return {.low_bits = 4, .high_bits = 2, .scales = 2, .zero_point = 32, .factors = true};
     case DType::kQ8_0:
-      return {512, 2, 1, false, 128};
+      return {.low_bits = 8, .scales = 1, .zero_point = 128};
     case DType::kF32:
     case DType::kF16:
     case DType::kBF16:

@@ -45,6 +45,10 @@ void ReadKScale(const std::byte* block, uint32_t sub, QuantGroup& group) {
     minimum = Byte(packed, sub + 4) >> 4 | Byte(packed, sub) >> 6 << 4;
   }
   SetScale(group, d * static_cast<float>(scale), -(d_min * static_cast<float>(minimum)));
+  group.d = d;
+  group.d_min = d_min;
+  group.scale_factors[0] = group.scale_factors[1] = static_cast<int8_t>(scale);
+  group.offset_factor = static_cast<uint8_t>(minimum);
 }
 
 // Q4_K, Q5_K: 32 bytes hold two groups, the even one in the low nibbles.
@@ -71,7 +75,9 @@ void ReadQ6K(const std::byte* block, uint32_t sub, QuantGroup& group) {
   for (uint32_t i = 0; i < 2; ++i) {
     const auto scale = static_cast<int8_t>(Byte(block, 192 + 8 * half + 2 * k + i));
     group.scales[i] = d * static_cast<float>(scale);
+    group.scale_factors[i] = scale;
   }
+  group.d = d;
   group.offset = 0;
 }
 

@@ -75,110 +75,60 @@ inline Floats LoadBFloats(const void* p) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
 }
 
-inline Ints LoadBytes(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
-inline Ints LowNibbles(Ints v) { return _mm256_and_si256(v, _mm256_set1_epi8(15)); }
-inline Ints HighNibbles(Ints v) { return LowNibbles(_mm256_srli_epi16(v, 4)); }
-inline Floats ToFloats(Ints v) { return _mm256_cvtepi32_ps(v); }
+constexpr uint32_t kSumsInRegisters = 2;
 
-inline Ints FourInputs(const int8_t* four_inputs) {
-  int32_t four;
-  __builtin_memcpy(&four, four_inputs, 4);
-  return _mm256_set1_epi32(four);
+inline Ints LoadBytes(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+inline Ints LoadUint8s(const void* p) {
+  return _mm256_cvtepu8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p)));
+}
+inline Ints LoadInt8s(const void* p) {
+  return _mm256_cvtepi8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p)));
+}
+inline Floats ToFloats(Ints v) { return _mm256_cvtepi32_ps(v); }
+template <uint8_t kMask>
+inline Ints AndBytes(Ints v) {
+  return _mm256_and_si256(v, _mm256_set1_epi8(kMask));
+}
+template <uint16_t kMask>
+inline Ints AndWords(Ints v) {
+  return _mm256_and_si256(v, _mm256_set1_epi16(kMask));
+}
+inline Ints Or(Ints a, Ints b) { return _mm256_or_si256(a, b); }
+template <uint32_t kBits>
+inline Ints ShiftRight(Ints v) {
+  return kBits == 0 ? v : _mm256_srli_epi16(v, kBits);
+}
+template <uint32_t kBits>
+inline Ints ShiftLeft(Ints v) {
+  return kBits == 0 ? v : _mm256_slli_epi16(v, kBits);
 }
 
-// Stops the compiler from regrouping sums of integers: that keeps every product alive at once, and
-// 16 registers are too few.
-inline void KeepOrder(Ints& v) { asm("" : "+x"(v)); }
+inline Ints SetPair(const int16_t* p) {
+  int32_t pair;
+  __builtin_memcpy(&pair, p, 4);
+  return _mm256_set1_epi32(pair);
+}
+template <uint32_t kZeroPoint>
+inline Ints StartDot(const int32_t* minus8) {
+  if constexpr (kZeroPoint == 0) return _mm256_setzero_si256();
+  return _mm256_slli_epi32(_mm256_set1_epi32(*minus8), __builtin_ctz(kZeroPoint / 8 | 1 << 16));
+}
+// The empty asm stops the compiler from regrouping sums of integers: that keeps every product alive
+// at once, and 16 registers are too few.
+inline void AddDot(Ints& sum, Ints weights, Ints pair) {
+  sum = _mm256_add_epi32(sum, _mm256_madd_epi16(weights, pair));
+  asm("" : "+x"(sum));
+}
 
-template <DType kType, typename Input>
-struct Weights {
-  Ints bytes;
-  explicit Weights(Ints q) : bytes(q) {}
-};
-
-// maddubs multiplies unsigned weights by signed activations into pairs of int16. With weights of b
-// bits a pair is at most 2 * 127 * (2^b - 1), so 8, 4 or 2 quads of 4, 5 or 6 bits fit before the
-// int16 sums must be widened.
-template <DType kType, typename Input>
-struct Dot {
-  static constexpr uint32_t kQuads = LayoutOf(kType).quant_bytes == 256 ? 8
-                                     : kType == DType::kQ6_K            ? 2
-                                                                        : 4;
-  Ints pairs;
-  Ints sum;
-  void Start(int32_t minus8) {
-    constexpr uint32_t kZeroPoint = LayoutOf(kType).zero_point;
-    static_assert(kZeroPoint % 8 == 0);
-    sum = _mm256_set1_epi32(minus8 * static_cast<int32_t>(kZeroPoint / 8));
-  }
-  void Add(const Weights<kType, Input>& weights, const int8_t* four_inputs, uint32_t quads) {
-    const Ints products = _mm256_maddubs_epi16(weights.bytes, FourInputs(four_inputs));
-    pairs = quads % kQuads == 0 ? products : _mm256_add_epi16(pairs, products);
-    KeepOrder(pairs);
-    if (quads % kQuads != kQuads - 1) return;
-    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-    KeepOrder(sum);
-  }
-  Ints Total() const { return sum; }
-};
-
-// Eight-bit weights: |w| times a with the sign of w, at most 2 * 128 * 127 = 32512 a pair. The
-// stored q + 128 becomes signed again, so the zero point is gone.
-template <>
-struct Weights<DType::kQ8_0, int8_t> {
-  Ints magnitude;
-  Ints sign;
-  explicit Weights(Ints q)
-      : magnitude(_mm256_abs_epi8(_mm256_xor_si256(q, _mm256_set1_epi8(INT8_MIN)))),
-        sign(_mm256_xor_si256(q, _mm256_set1_epi8(INT8_MIN))) {}
-};
-template <>
-struct Dot<DType::kQ8_0, int8_t> {
-  Ints sum;
-  void Start(int32_t /*minus8*/) { sum = _mm256_setzero_si256(); }
-  void Add(const Weights<DType::kQ8_0, int8_t>& weights, const int8_t* four_inputs,
-           uint32_t /*quads*/) {
-    const Ints inputs = _mm256_sign_epi8(FourInputs(four_inputs), weights.sign);
-    const Ints pairs = _mm256_maddubs_epi16(weights.magnitude, inputs);
-    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-    KeepOrder(sum);
-  }
-  Ints Total() const { return sum; }
-};
-
-// 16-bit activations: a quad's bytes become inputs 0, 2 and inputs 1, 3, which madd multiplies and
-// adds in int32; nothing can overflow.
-template <DType kType>
-struct Weights<kType, int16_t> {
-  Ints even, odd;
-  explicit Weights(Ints q)
-      : even(_mm256_and_si256(q, _mm256_set1_epi32(0x00ff00ff))), odd(_mm256_srli_epi16(q, 8)) {}
-};
-template <DType kType>
-struct Dot<kType, int16_t> {
-  Ints sum;
-  void Start(int32_t minus8) {
-    sum = _mm256_set1_epi32(minus8 * static_cast<int32_t>(LayoutOf(kType).zero_point / 8));
-  }
-  void Add(const Weights<kType, int16_t>& weights, const int16_t* four_inputs, uint32_t) {
-    int32_t pairs[2];
-    __builtin_memcpy(pairs, four_inputs, 8);
-    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(weights.even, _mm256_set1_epi32(pairs[0])));
-    KeepOrder(sum);
-    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(weights.odd, _mm256_set1_epi32(pairs[1])));
-    KeepOrder(sum);
-  }
-  Ints Total() const { return sum; }
-};
-
-inline uint32_t AbsoluteMaxBits(const float* x) {
+inline uint32_t AbsoluteMaxBits(const float* x, uint32_t n) {
   const Ints mask = _mm256_set1_epi32(INT32_MAX);
-  Ints largest = _mm256_setzero_si256();
-  for (uint32_t i = 0; i < 32; i += 8) {
-    largest = _mm256_max_epu32(largest, _mm256_and_si256(LoadBytes(x + i), mask));
+  Ints largest[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+  for (uint32_t i = 0; i < n; i += 16) {
+    largest[0] = _mm256_max_epu32(largest[0], _mm256_and_si256(LoadBytes(x + i), mask));
+    largest[1] = _mm256_max_epu32(largest[1], _mm256_and_si256(LoadBytes(x + i + 8), mask));
   }
-  __m128i four =
-      _mm_max_epu32(_mm256_castsi256_si128(largest), _mm256_extracti128_si256(largest, 1));
+  const Ints both = _mm256_max_epu32(largest[0], largest[1]);
+  __m128i four = _mm_max_epu32(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
   four = _mm_max_epu32(four, _mm_shuffle_epi32(four, 0x4e));
   four = _mm_max_epu32(four, _mm_shuffle_epi32(four, 0xb1));
   return static_cast<uint32_t>(_mm_cvtsi128_si32(four));
@@ -196,16 +146,6 @@ inline Ints RoundHalf(const float* x, float inverse, int32_t* sum) {
   return _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
 }
 
-inline void QuantizeGroup(const float* x, float inverse, int8_t* quants, int32_t* sums) {
-  for (uint32_t half = 0; half < 2; ++half) {
-    const Ints words = RoundHalf(x + 16 * half, inverse, sums + half);
-    _mm_storeu_si128(
-        reinterpret_cast<__m128i*>(quants + 16 * half),
-        _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
-  }
-}
-
-// As int16, the middle two of every four exchanged.
 inline void QuantizeGroup(const float* x, float inverse, int16_t* quants, int32_t* sums) {
   for (uint32_t half = 0; half < 2; ++half) {
     const Ints words = RoundHalf(x + 16 * half, inverse, sums + half);

@@ -82,77 +82,67 @@ inline Floats LoadBFloats(const void* p) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }
 
+constexpr uint32_t kSumsInRegisters = 8;  // vectors of a tile's sums
+
 inline Ints LoadBytes(const void* p) { return _mm512_loadu_si512(p); }
-inline Ints LowNibbles(Ints v) { return _mm512_and_si512(v, _mm512_set1_epi8(15)); }
-inline Ints HighNibbles(Ints v) { return LowNibbles(_mm512_srli_epi16(v, 4)); }
+inline Ints LoadUint8s(const void* p) {
+  return _mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+}
+inline Ints LoadInt8s(const void* p) {
+  return _mm512_cvtepi8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+}
 inline Floats ToFloats(Ints v) { return _mm512_cvtepi32_ps(v); }
+template <uint8_t kMask>
+inline Ints AndBytes(Ints v) {
+  return _mm512_and_si512(v, _mm512_set1_epi8(kMask));
+}
+template <uint16_t kMask>
+inline Ints AndWords(Ints v) {
+  return _mm512_and_si512(v, _mm512_set1_epi16(kMask));
+}
+inline Ints Or(Ints a, Ints b) { return _mm512_or_si512(a, b); }
+// Of 16-bit words.
+template <uint32_t kBits>
+inline Ints ShiftRight(Ints v) {
+  return kBits == 0 ? v : _mm512_srli_epi16(v, kBits);
+}
+template <uint32_t kBits>
+inline Ints ShiftLeft(Ints v) {
+  return kBits == 0 ? v : _mm512_slli_epi16(v, kBits);
+}
 
-// Weight bytes as Dot wants them: unsigned for all types.
-template <DType kType, typename Input>
-struct Weights {
-  Ints bytes;
-  explicit Weights(Ints q) : bytes(q) {}
-};
+// Two 16-bit values in every lane.
+inline Ints SetPair(const int16_t* p) {
+  int32_t pair;
+  __builtin_memcpy(&pair, p, 4);
+  return _mm512_set1_epi32(pair);
+}
+// The zero point's share of a dot, from -8 times the sum of the inputs.
+template <uint32_t kZeroPoint>
+inline Ints StartDot(const int32_t* minus8) {
+  static_assert(kZeroPoint == 0 || (kZeroPoint >= 8 && __builtin_popcount(kZeroPoint) == 1));
+  if constexpr (kZeroPoint == 0) return _mm512_setzero_si512();
+  return _mm512_slli_epi32(_mm512_set1_epi32(*minus8), __builtin_ctz(kZeroPoint / 8 | 1 << 16));
+}
+// sum += the lane's two products.
+inline void AddDot(Ints& sum, Ints weights, Ints pair) {
+  sum = _mm512_dpwssd_epi32(sum, weights, pair);
+}
 
-// An exact integer dot product of 32 (or 16) inputs: lane = output.
-template <DType kType, typename Input>
-struct Dot {
-  Ints sum;
-  // `minus8` is -8 times the sum of the activations that will be met.
-  void Start(int32_t minus8) {
-    constexpr uint32_t kZeroPoint = LayoutOf(kType).zero_point;
-    static_assert(kZeroPoint % 8 == 0);
-    sum = _mm512_set1_epi32(minus8 * static_cast<int32_t>(kZeroPoint / 8));
-  }
-  // `quads` counts the quads already added to this dot.
-  void Add(const Weights<kType, Input>& weights, const int8_t* four_inputs, uint32_t /*quads*/) {
-    int32_t four;
-    __builtin_memcpy(&four, four_inputs, 4);
-    sum = _mm512_dpbusd_epi32(sum, weights.bytes, _mm512_set1_epi32(four));
-  }
-  Ints Total() const { return sum; }
-};
-
-// The same with 16-bit activations: a quad's bytes become inputs 0, 2 and inputs 1, 3.
-template <DType kType>
-struct Weights<kType, int16_t> {
-  Ints even, odd;
-  explicit Weights(Ints q)
-      : even(_mm512_and_si512(q, _mm512_set1_epi32(0x00ff00ff))), odd(_mm512_srli_epi16(q, 8)) {}
-};
-template <DType kType>
-struct Dot<kType, int16_t> {
-  Ints sum;
-  void Start(int32_t minus8) {
-    sum = _mm512_set1_epi32(minus8 * static_cast<int32_t>(LayoutOf(kType).zero_point / 8));
-  }
-  void Add(const Weights<kType, int16_t>& weights, const int16_t* four_inputs, uint32_t) {
-    int32_t pairs[2];
-    __builtin_memcpy(pairs, four_inputs, 8);
-    sum = _mm512_dpwssd_epi32(sum, weights.even, _mm512_set1_epi32(pairs[0]));
-    sum = _mm512_dpwssd_epi32(sum, weights.odd, _mm512_set1_epi32(pairs[1]));
-  }
-  Ints Total() const { return sum; }
-};
-
-// The largest bit pattern of |x| among 32 values.
-inline uint32_t AbsoluteMaxBits(const float* x) {
+// The largest bit pattern of |x| among n values, n a multiple of 32.
+inline uint32_t AbsoluteMaxBits(const float* x, uint32_t n) {
   const __m512i mask = _mm512_set1_epi32(INT32_MAX);
-  const __m512i a = _mm512_and_si512(_mm512_loadu_si512(x), mask);
-  const __m512i b = _mm512_and_si512(_mm512_loadu_si512(x + 16), mask);
+  __m512i a = _mm512_setzero_si512();
+  __m512i b = a;
+  for (uint32_t i = 0; i < n; i += 32) {
+    a = _mm512_max_epu32(a, _mm512_and_si512(_mm512_loadu_si512(x + i), mask));
+    b = _mm512_max_epu32(b, _mm512_and_si512(_mm512_loadu_si512(x + i + 16), mask));
+  }
   return _mm512_reduce_max_epu32(_mm512_max_epu32(a, b));
 }
 
-// 32 values times `inverse`, to nearest even, as int8; sums of both halves.
-inline void QuantizeGroup(const float* x, float inverse, int8_t* quants, int32_t* sums) {
-  for (uint32_t half = 0; half < 2; ++half) {
-    const __m512 scaled = _mm512_mul_ps(_mm512_loadu_ps(x + 16 * half), _mm512_set1_ps(inverse));
-    const __m512i rounded = _mm512_cvtps_epi32(scaled);
-    sums[half] = _mm512_reduce_add_epi32(rounded);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(quants + 16 * half), _mm512_cvtepi32_epi8(rounded));
-  }
-}
-// As int16, the middle two of every four exchanged.
+// 32 values times `inverse`, to nearest even, as int16, the middle two of every four exchanged;
+// sums of both halves.
 inline void QuantizeGroup(const float* x, float inverse, int16_t* quants, int32_t* sums) {
   for (uint32_t half = 0; half < 2; ++half) {
     const __m512 scaled = _mm512_mul_ps(_mm512_loadu_ps(x + 16 * half), _mm512_set1_ps(inverse));

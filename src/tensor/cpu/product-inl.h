@@ -6,11 +6,11 @@
 
 constexpr uint32_t kParts = kPanelOutputs / kLanes;  // vectors to a panel
 
-template <DType kType>
-inline Floats LoadScales(const std::byte* p) {
-  if constexpr (LayoutOf(kType).scale_bytes == 2) return LoadHalfs(p);
-  return Load(reinterpret_cast<const float*>(p));
-}
+// A group of a panel, and the header of its block.
+struct GroupView {
+  const std::byte* header;
+  const std::byte* bytes;
+};
 
 template <DType kType>
 inline Floats LoadFloatWeights(const std::byte* p) {
@@ -19,120 +19,171 @@ inline Floats LoadFloatWeights(const std::byte* p) {
   return Load(reinterpret_cast<const float*>(p));
 }
 
-// Adds one quad of inputs to every row's dot. Input: int8_t or int16_t, the activations.
-template <DType kType, int kRows, typename Input>
-inline void AddQuad(Dot<kType, Input>* dots, Ints quants, const Input* inputs, uint32_t quads) {
-  const Weights<kType, Input> weights(quants);
-#pragma GCC unroll 8
-  for (int row = 0; row < kRows; ++row) dots[row].Add(weights, inputs + 32 * row, quads);
+// Scales of one vector of outputs; K formats: exact products of two small numbers.
+template <DType kType>
+inline Floats LoadScales(GroupView group, uint32_t half, uint32_t lane) {
+  constexpr PanelLayout kLayout = LayoutOf(kType);
+  const std::byte* scales = group.bytes + kLayout.scale_offset(half);
+  if constexpr (!kLayout.factors) return LoadHalfs(scales + 2 * lane);
+  const Ints factors = kType == DType::kQ6_K ? LoadInt8s(scales + lane) : LoadUint8s(scales + lane);
+  return Mul(LoadHalfs(group.header + 2 * lane), ToFloats(factors));
 }
 
-// kQuads quads (8 = a group, 4 = a half) from `first` on, of one vector of outputs.
-template <DType kType, int kRows, uint32_t kFirst, uint32_t kQuads, typename Input>
-inline void AddQuads(Dot<kType, Input>* dots, const std::byte* quants, const Input* inputs) {
-  if constexpr (LayoutOf(kType).quant_bytes == 256) {
-#pragma GCC unroll 4
-    for (uint32_t pair = 0; pair < kQuads / 2; ++pair) {
-      const Ints both = LoadBytes(quants + 64 * pair);
-      AddQuad<kType, kRows>(dots, LowNibbles(both), inputs + 8 * pair, 2 * pair);
-      AddQuad<kType, kRows>(dots, HighNibbles(both), inputs + 8 * pair + 4, 2 * pair + 1);
-    }
-  } else {
-#pragma GCC unroll 8
-    for (uint32_t quad = 0; quad < kQuads; ++quad) {
-      AddQuad<kType, kRows>(dots, LoadBytes(quants + 64 * (kFirst + quad)),
-                            inputs + 4 * (kFirst + quad), quad);
-    }
+template <DType kType>
+inline Floats LoadOffsets(GroupView group, uint32_t lane) {
+  constexpr PanelLayout kLayout = LayoutOf(kType);
+  const std::byte* offsets = group.bytes + kLayout.offset_offset();
+  if constexpr (!kLayout.factors) return LoadHalfs(offsets + 2 * lane);
+  return Mul(LoadHalfs(group.header + 2 * (kPanelOutputs + lane)),
+             ToFloats(LoadUint8s(offsets + lane)));
+}
+
+// The unsigned quants of quad kQuad of one vector of outputs, a byte each.
+template <DType kType, uint32_t kQuad>
+inline Ints LoadQuad(const std::byte* group, uint32_t lane) {
+  constexpr PanelLayout kLayout = LayoutOf(kType);
+  if constexpr (kLayout.low_bits == 8) return LoadBytes(group + 64 * kQuad + 4 * lane);
+  const Ints both = LoadBytes(group + 64 * (kQuad / 2) + 4 * lane);
+  const Ints low = AndBytes<15>(ShiftRight<4 * (kQuad % 2)>(both));
+  if constexpr (kLayout.high_bits == 0) return low;
+  constexpr uint32_t kBits = kLayout.high_bits == 0 ? 1 : kLayout.high_bits;
+  constexpr uint32_t kQuads = 8 / kBits;  // that share 64 bytes
+  constexpr uint32_t kAt = kQuad % kQuads * kBits;
+  const Ints high = LoadBytes(group + kLayout.high_offset() + 64 * (kQuad / kQuads) + 4 * lane);
+  constexpr uint8_t kMask = kBits == 1 ? 0x10 : 0x30;
+  if constexpr (kAt < 4) return Or(low, AndBytes<kMask>(ShiftLeft<4 - kAt>(high)));
+  return Or(low, AndBytes<kMask>(ShiftRight<kAt - 4>(high)));
+}
+
+// Adds one quad of inputs to the dots of every row.
+template <DType kType, int kRows, uint32_t kQuad>
+inline void AddQuad(Ints (*dots)[kParts], const std::byte* group, const int16_t* inputs) {
+  Ints even[kParts];  // inputs 0 and 2 of the quad
+  Ints odd[kParts];   // inputs 1 and 3
+#pragma GCC unroll 2
+  for (uint32_t v = 0; v < kParts; ++v) {
+    const Ints quad = LoadQuad<kType, kQuad>(group, v * kLanes);
+    even[v] = AndWords<0xff>(quad);
+    odd[v] = ShiftRight<8>(quad);
   }
-}
-
-// sums[row] = fma(dot, scale * activation scale, sums[row]).
-template <DType kType, int kRows, typename Input>
-inline void AddScaled(Floats* sums, const Dot<kType, Input>* dots, Floats scales,
-                      const ActivationGroup* groups) {
 #pragma GCC unroll 8
   for (int row = 0; row < kRows; ++row) {
-    sums[row] = Fma(ToFloats(dots[row].Total()), Mul(scales, Set(groups[row].scale)), sums[row]);
+    const int16_t* four = inputs + 32 * row + 4 * kQuad;
+    const Ints first = SetPair(four);
+#pragma GCC unroll 2
+    for (uint32_t v = 0; v < kParts; ++v) AddDot(dots[row][v], even[v], first);
+    const Ints second = SetPair(four + 2);
+#pragma GCC unroll 2
+    for (uint32_t v = 0; v < kParts; ++v) AddDot(dots[row][v], odd[v], second);
   }
 }
 
-// One group of inputs of one vector of outputs (at byte 4 * lane of each quad, lane of each scale).
-template <DType kType, int kRows, typename Input>
-inline void AddGroup(Floats* sums, const std::byte* group, uint32_t lane, const Input* inputs,
+// kQuads quads from kFirst on, each compiled for its place.
+template <DType kType, int kRows, uint32_t kFirst, uint32_t kQuads>
+inline void AddQuads(Ints (*dots)[kParts], const std::byte* group, const int16_t* inputs) {
+  AddQuad<kType, kRows, kFirst>(dots, group, inputs);
+  if constexpr (kQuads > 1) AddQuads<kType, kRows, kFirst + 1, kQuads - 1>(dots, group, inputs);
+}
+
+// Where a tile's sums live: in registers when there are enough, else in the caller's memory.
+template <int kRows, bool kInRegisters>
+struct TileSums {
+  Floats at[kRows][kParts];
+  explicit TileSums(float* /*memory*/) {
+#pragma GCC unroll 8
+    for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 2
+      for (uint32_t v = 0; v < kParts; ++v) at[row][v] = Zero();
+    }
+  }
+  // at[row][v] = fma(a, b, at[row][v])
+  void FmaAt(int row, uint32_t v, Floats a, Floats b) { at[row][v] = Fma(a, b, at[row][v]); }
+  void StoreTo(float* memory) const {
+#pragma GCC unroll 8
+    for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 2
+      for (uint32_t v = 0; v < kParts; ++v) {
+        Store(memory + row * kPanelOutputs + v * kLanes, at[row][v]);
+      }
+    }
+  }
+};
+template <int kRows>
+struct TileSums<kRows, false> {
+  float* memory;
+  explicit TileSums(float* place) : memory(place) {
+    __builtin_memset(memory, 0, kRows * kPanelOutputs * sizeof(float));
+  }
+  void FmaAt(int row, uint32_t v, Floats a, Floats b) {
+    float* place = memory + row * kPanelOutputs + v * kLanes;
+    Store(place, Fma(a, b, Load(place)));
+  }
+  void StoreTo(float* /*memory*/) const {}
+};
+
+// The inputs of a group that share a scale: all, or half kHalf of it.
+template <DType kType, int kRows, uint32_t kHalf, typename Sums>
+inline void AddDots(Sums& sums, GroupView group, const int16_t* inputs,
+                    const ActivationGroup* groups) {
+  constexpr PanelLayout kLayout = LayoutOf(kType);
+  constexpr uint32_t kQuads = 8 / kLayout.scales;
+  Ints dots[kRows][kParts];
+#pragma GCC unroll 8
+  for (int row = 0; row < kRows; ++row) {
+    const int32_t* minus8 =
+        kLayout.scales == 2 ? &groups[row].minus8_half[kHalf] : &groups[row].minus8_sum;
+#pragma GCC unroll 2
+    for (uint32_t v = 0; v < kParts; ++v) dots[row][v] = StartDot<kLayout.zero_point>(minus8);
+  }
+  AddQuads<kType, kRows, kHalf * kQuads, kQuads>(dots, group.bytes, inputs);
+#pragma GCC unroll 2
+  for (uint32_t v = 0; v < kParts; ++v) {
+    const Floats scales = LoadScales<kType>(group, kHalf, v * kLanes);
+#pragma GCC unroll 8
+    for (int row = 0; row < kRows; ++row) sums.FmaAt(row, v, ToFloats(dots[row][v]), scales);
+  }
+}
+
+template <DType kType, int kRows, typename Sums>
+inline void AddGroup(Sums& sums, GroupView group, const int16_t* inputs,
                      const ActivationGroup* groups) {
   constexpr PanelLayout kLayout = LayoutOf(kType);
-  const std::byte* quants = group + 4 * lane;
-  const std::byte* scales = group + kLayout.scale_bytes * lane;
-  Dot<kType, Input> dots[kRows];
-  if constexpr (kLayout.scales == 2) {
-#pragma GCC unroll 8
-    for (int row = 0; row < kRows; ++row) dots[row].Start(groups[row].minus8_first);
-    AddQuads<kType, kRows, 0, 4>(dots, quants, inputs);
-    AddScaled<kType, kRows>(sums, dots, LoadScales<kType>(scales + kLayout.scale_offset(0)),
-                            groups);
-#pragma GCC unroll 8
-    for (int row = 0; row < kRows; ++row) {
-      dots[row].Start(groups[row].minus8_sum - groups[row].minus8_first);
-    }
-    AddQuads<kType, kRows, 4, 4>(dots, quants, inputs);
-    AddScaled<kType, kRows>(sums, dots, LoadScales<kType>(scales + kLayout.scale_offset(1)),
-                            groups);
-  } else {
-#pragma GCC unroll 8
-    for (int row = 0; row < kRows; ++row) dots[row].Start(groups[row].minus8_sum);
-    AddQuads<kType, kRows, 0, 8>(dots, quants, inputs);
-    AddScaled<kType, kRows>(sums, dots, LoadScales<kType>(scales + kLayout.scale_offset(0)),
-                            groups);
-  }
+  AddDots<kType, kRows, 0>(sums, group, inputs, groups);
+  if constexpr (kLayout.scales == 2) AddDots<kType, kRows, 1>(sums, group, inputs, groups);
   if constexpr (kLayout.offsets) {
-    const Floats offsets = LoadScales<kType>(scales + kLayout.offset_offset());
+#pragma GCC unroll 2
+    for (uint32_t v = 0; v < kParts; ++v) {
+      const Floats offsets = LoadOffsets<kType>(group, v * kLanes);
 #pragma GCC unroll 8
-    for (int row = 0; row < kRows; ++row) {
-      sums[row] = Fma(offsets, Set(groups[row].scaled_sum), sums[row]);
+      for (int row = 0; row < kRows; ++row) sums.FmaAt(row, v, Set(groups[row].sum), offsets);
     }
   }
 }
 
 // A tile of the task: `panel` times rows [row, row + kRows), into sums[kRows][16].
-template <DType kType, typename Input, int kRows>
+template <DType kType, int kRows>
 void QuantTile(const ProductTask& task, const std::byte* panel, uint32_t row, float* sums_out) {
+  constexpr PanelLayout kLayout = LayoutOf(kType);
   const uint32_t inputs = task.matrix->inputs();
-  const uint32_t group_count = inputs / kGroupInputs;
+  const uint32_t blocks = inputs / (kGroupInputs * kLayout.groups());
   const uint32_t tile = row / kTileRows * kTileRows;
   const uint32_t tile_rows = task.rows - tile < kTileRows ? task.rows - tile : kTileRows;
-  const auto* quants = reinterpret_cast<const Input*>(task.quants) + size_t{tile} * inputs +
-                       kGroupInputs * (row - tile);
-  const ActivationGroup* groups = task.groups + size_t{tile} * group_count + (row - tile);
-  // Few rows: all vectors of the panel in one pass. Many: one pass each, to keep sums in registers.
-  constexpr uint32_t kTogether = kRows <= 2 ? kParts : 1;
-  for (uint32_t first = 0; first < kParts; first += kTogether) {
-    Floats sums[kTogether][kRows];
-#pragma GCC unroll 2
-    for (uint32_t part = 0; part < kTogether; ++part) {
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) sums[part][r] = Zero();
+  const int16_t* quants = task.quants + size_t{tile} * inputs + kGroupInputs * (row - tile);
+  const ActivationGroup* groups =
+      task.groups + size_t{tile} * (inputs / kGroupInputs) + (row - tile);
+  TileSums<kRows, kRows * kParts <= kSumsInRegisters> sums(sums_out);
+  const std::byte* block = panel;
+  for (uint32_t b = 0; b < blocks; ++b) {
+    const std::byte* group = block + kLayout.header_bytes();
+    for (uint32_t g = 0; g < kLayout.groups(); ++g) {
+      AddGroup<kType, kRows>(sums, {block, group}, quants, groups);
+      group += kLayout.group_bytes();
+      quants += 32 * tile_rows;
+      groups += tile_rows;
     }
-    const std::byte* weights = panel;
-    const Input* group_quants = quants;
-    const ActivationGroup* group_info = groups;
-    for (uint32_t g = 0; g < group_count; ++g) {
-#pragma GCC unroll 2
-      for (uint32_t part = 0; part < kTogether; ++part) {
-        AddGroup<kType, kRows>(sums[part], weights, (first + part) * kLanes, group_quants,
-                               group_info);
-      }
-      weights += LayoutOf(kType).group_bytes();
-      group_quants += 32 * tile_rows;
-      group_info += tile_rows;
-    }
-#pragma GCC unroll 2
-    for (uint32_t part = 0; part < kTogether; ++part) {
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-        Store(sums_out + r * kPanelOutputs + (first + part) * kLanes, sums[part][r]);
-      }
-    }
+    block += kLayout.block_bytes();
   }
+  sums.StoreTo(sums_out);
 }
 
 template <DType kType, int kRows>
@@ -171,54 +222,68 @@ void FloatTile(const ProductTask& task, const std::byte* panel, uint32_t row, fl
   }
 }
 
-template <DType kType, typename Input, int kRows>
+template <DType kType, int kRows>
 inline void Tile(const ProductTask& task, const std::byte* panel, uint32_t row, float* sums) {
-  if constexpr (LayoutOf(kType).quant_bytes == 0) {
-    FloatTile<kType, kRows>(task, panel, row, sums);
+  if constexpr (LayoutOf(kType).quantized()) {
+    QuantTile<kType, kRows>(task, panel, row, sums);
   } else {
-    QuantTile<kType, Input, kRows>(task, panel, row, sums);
+    FloatTile<kType, kRows>(task, panel, row, sums);
   }
 }
 
-template <DType kType, typename Input>
+template <DType kType>
 void TileOf(uint32_t rows, const ProductTask& task, const std::byte* panel, uint32_t row,
             float* sums) {
   if constexpr (kTileRowsMax > 4) {
     switch (rows) {
       case 5:
-        return Tile<kType, Input, 5>(task, panel, row, sums);
+        return Tile<kType, 5>(task, panel, row, sums);
       case 6:
-        return Tile<kType, Input, 6>(task, panel, row, sums);
+        return Tile<kType, 6>(task, panel, row, sums);
       case 7:
-        return Tile<kType, Input, 7>(task, panel, row, sums);
+        return Tile<kType, 7>(task, panel, row, sums);
       case 8:
-        return Tile<kType, Input, 8>(task, panel, row, sums);
+        return Tile<kType, 8>(task, panel, row, sums);
       default:
         break;
     }
   }
   switch (rows) {
     case 1:
-      return Tile<kType, Input, 1>(task, panel, row, sums);
+      return Tile<kType, 1>(task, panel, row, sums);
     case 2:
-      return Tile<kType, Input, 2>(task, panel, row, sums);
+      return Tile<kType, 2>(task, panel, row, sums);
     case 3:
-      return Tile<kType, Input, 3>(task, panel, row, sums);
+      return Tile<kType, 3>(task, panel, row, sums);
     default:
-      return Tile<kType, Input, 4>(task, panel, row, sums);
+      return Tile<kType, 4>(task, panel, row, sums);
   }
 }
 
-// out = sums (+ bias) (+ out), for the outputs that exist.
+// out = sums (* scale) (+ bias) (+ out), for the outputs that exist.
+template <bool kScaled>
 inline void FinishTile(const ProductTask& task, uint32_t panel, uint32_t row, uint32_t rows,
                        const float* sums) {
   const uint32_t outputs = task.matrix->outputs();
   const uint32_t first = panel * kPanelOutputs;
   const uint32_t lanes = outputs - first < kPanelOutputs ? outputs - first : kPanelOutputs;
   for (uint32_t r = 0; r < rows; ++r) {
+    const float scale = kScaled ? task.scales[row + r] : 1.0f;
     float* out = task.out + size_t{row + r} * outputs + first;
+    const float* tile = sums + r * kPanelOutputs;
+    if (lanes == kPanelOutputs) {
+#pragma GCC unroll 2
+      for (uint32_t at = 0; at < kPanelOutputs; at += kLanes) {
+        Floats value = Load(tile + at);
+        if constexpr (kScaled) value = Mul(value, Set(scale));
+        if (task.bias != nullptr) value = Add(value, Load(task.bias + first + at));
+        if (task.add) value = Add(Load(out + at), value);
+        Store(out + at, value);
+      }
+      continue;
+    }
     for (uint32_t lane = 0; lane < lanes; ++lane) {
-      float value = sums[r * kPanelOutputs + lane];
+      float value = kScaled ? tile[lane] * scale : tile[lane];
       if (task.bias != nullptr) value = value + task.bias[first + lane];
       if (task.add) value = out[lane] + value;
       out[lane] = value;
@@ -226,8 +291,8 @@ inline void FinishTile(const ProductTask& task, uint32_t panel, uint32_t row, ui
   }
 }
 
-template <DType kType, typename Input>
-void MultiplyWith(const ProductTask& task) {
+template <DType kType>
+void MultiplyAs(const ProductTask& task) {
   alignas(64) float sums[kTileRowsMax * kPanelOutputs];
   for (uint32_t panel = task.panel_begin; panel < task.panel_end; ++panel) {
     const std::byte* weights = task.matrix->panel(panel);
@@ -235,19 +300,11 @@ void MultiplyWith(const ProductTask& task) {
       // Never across an activation tile, since kTileRowsMax divides kTileRows.
       const uint32_t left = task.row_end - row;
       const uint32_t rows = left < kTileRowsMax ? left : kTileRowsMax;
-      TileOf<kType, Input>(rows, task, weights, row, sums);
-      FinishTile(task, panel, row, rows, sums);
+      TileOf<kType>(rows, task, weights, row, sums);
+      FinishTile<LayoutOf(kType).quantized()>(task, panel, row, rows, sums);
       row += rows;
     }
   }
-}
-
-template <DType kType>
-void MultiplyAs(const ProductTask& task) {
-  if constexpr (LayoutOf(kType).quant_bytes != 0) {
-    if (task.bits == ActivationBits::k16) return MultiplyWith<kType, int16_t>(task);
-  }
-  MultiplyWith<kType, int8_t>(task);
 }
 
 void Multiply(const ProductTask& task) {

@@ -16,37 +16,29 @@ inline float FoldSum(float* lanes) {
   return lanes[0];
 }
 
-template <typename Input>
-void QuantizeAs(const QuantizeTask& task) {
-  constexpr float kQuantMax =
-      QuantMax(sizeof(Input) == 1 ? ActivationBits::k8 : ActivationBits::k16);
-  auto* quants = reinterpret_cast<Input*>(task.quants);
+void Quantize(const QuantizeTask& task) {
+  const uint32_t bits = AbsoluteMaxBits(task.x, task.inputs);
+  float largest;
+  __builtin_memcpy(&largest, &bits, 4);
+  const bool finite = bits < 0x7f800000u;
+  const bool zero = !finite || largest < 0x1.0p-100f;  // all quants
+  *task.scale = finite ? 0.0f : __builtin_nanf("");    // NaN: the row's products become NaN
+  if (!zero) *task.scale = largest / kQuantMax;
+  const float inverse = zero ? 0.0f : kQuantMax / largest;
+  int16_t* quants = task.quants;
   ActivationGroup* out = task.groups;
   for (uint32_t first = 0; first < task.inputs; first += kGroupInputs) {
-    const uint32_t bits = AbsoluteMaxBits(task.x + first);
-    float largest;
-    __builtin_memcpy(&largest, &bits, 4);
     int32_t sums[2] = {0, 0};
-    float scale = 0;
-    if (bits >= 0x7f800000u) {
-      scale = __builtin_nanf("");  // infinite or NaN: the whole row's products become NaN
-      __builtin_memset(quants, 0, kGroupInputs * sizeof(Input));
-    } else if (largest < 0x1.0p-100f) {
-      __builtin_memset(quants, 0, kGroupInputs * sizeof(Input));
+    if (zero) {
+      __builtin_memset(quants, 0, kGroupInputs * sizeof(int16_t));
     } else {
-      scale = largest / kQuantMax;
-      QuantizeGroup(task.x + first, kQuantMax / largest, quants, sums);
+      QuantizeGroup(task.x + first, inverse, quants, sums);
     }
     const int32_t sum = sums[0] + sums[1];
-    *out = {scale, scale * static_cast<float>(sum), -8 * sum, -8 * sums[0]};
+    *out = {static_cast<float>(sum), -8 * sum, {-8 * sums[0], -8 * sums[1]}};
     quants += size_t{kGroupInputs} * task.tile_rows;
     out += task.tile_rows;
   }
-}
-
-void Quantize(const QuantizeTask& task) {
-  if (task.bits == ActivationBits::k8) return QuantizeAs<int8_t>(task);
-  QuantizeAs<int16_t>(task);
 }
 
 void RmsNormRow(const float* x, const float* weight, float epsilon, uint32_t n, float* out) {

@@ -10,58 +10,86 @@
 namespace plumb::tensor::ref {
 namespace {
 
-float ScaleAt(const std::byte* vector, uint32_t scale_bytes, uint32_t lane) {
-  return scale_bytes == 2 ? LoadHalf(vector + 2 * lane) : LoadFloat(vector + 4 * lane);
+// A group of a panel, and the header of its block.
+struct Group {
+  const std::byte* header;
+  const std::byte* bytes;
+};
+
+Group GroupAt(const std::byte* panel, const PanelLayout& layout, uint32_t index) {
+  const std::byte* block = panel + size_t{index / layout.groups()} * layout.block_bytes();
+  return {block, block + layout.header_bytes() + index % layout.groups() * layout.group_bytes()};
+}
+
+float ScaleAt(DType dtype, Group group, uint32_t half, uint32_t lane) {
+  const PanelLayout layout = LayoutOf(dtype);
+  const std::byte* vector = group.bytes + layout.scale_offset(half);
+  if (!layout.factors) return LoadHalf(vector + 2 * lane);
+  const auto factor = static_cast<uint8_t>(vector[lane]);
+  const int32_t value = dtype == DType::kQ6_K ? static_cast<int8_t>(factor) : int32_t{factor};
+  return LoadHalf(group.header + 2 * lane) * static_cast<float>(value);
+}
+
+float OffsetAt(DType dtype, Group group, uint32_t lane) {
+  const PanelLayout layout = LayoutOf(dtype);
+  const std::byte* vector = group.bytes + layout.offset_offset();
+  if (!layout.factors) return LoadHalf(vector + 2 * lane);
+  return LoadHalf(group.header + 2 * kPanelOutputs + 2 * lane) *
+         static_cast<float>(static_cast<uint8_t>(vector[lane]));
 }
 
 // The stored q of input `i` of a group.
 int32_t QuantAt(const std::byte* group, const PanelLayout& layout, uint32_t lane, uint32_t i) {
   const uint32_t quad = i / 4;
-  if (layout.quant_bytes == 256) {
-    const auto byte = static_cast<uint32_t>(group[quad / 2 * 64 + 4 * lane + i % 4]);
-    return static_cast<int32_t>(quad % 2 == 0 ? byte & 15 : byte >> 4);
+  const uint32_t place = 4 * lane + i % 4;
+  if (layout.low_bits == 8) return static_cast<int32_t>(group[quad * 64 + place]);
+  const auto low = static_cast<uint32_t>(group[quad / 2 * 64 + place]);
+  uint32_t quant = quad % 2 == 0 ? low & 15 : low >> 4;
+  if (layout.high_bits != 0) {
+    const uint32_t quads = 8 / layout.high_bits;
+    const auto high =
+        static_cast<uint32_t>(group[layout.high_offset() + quad / quads * 64 + place]);
+    const uint32_t mask = (1u << layout.high_bits) - 1;
+    quant |= (high >> (quad % quads * layout.high_bits) & mask) << 4;
   }
-  return static_cast<int32_t>(group[quad * 64 + 4 * lane + i % 4]);
+  return static_cast<int32_t>(quant);
 }
 
-// The quant of input `i` of a group that begins at entry `first`.
-int32_t ActivationAt(const ProductTask& task, size_t first, uint32_t i) {
-  if (task.bits == ActivationBits::k8) {
-    return static_cast<int8_t>(task.quants[first + i]);
-  }
+// Where input `i` of a group is that begins at entry `first`.
+size_t ActivationPlace(size_t first, uint32_t i) {
   constexpr uint32_t kPlace[4] = {0, 2, 1, 3};
-  const std::byte* place = task.quants + 2 * (first + i / 4 * 4 + kPlace[i % 4]);
-  return static_cast<int16_t>(LoadU16(place));
+  return first + i / 4 * 4 + kPlace[i % 4];
 }
 
 float QuantProduct(const ProductTask& task, const std::byte* panel, uint32_t lane, uint32_t row) {
-  const PanelLayout layout = LayoutOf(task.matrix->dtype());
+  const DType dtype = task.matrix->dtype();
+  const PanelLayout layout = LayoutOf(dtype);
   const uint32_t inputs = task.matrix->inputs();
   const uint32_t tile = row / kTileRows * kTileRows;
   const uint32_t tile_rows = task.rows - tile < kTileRows ? task.rows - tile : kTileRows;
   const uint32_t part_inputs = kGroupInputs / layout.scales;
-  float sum = 0;
+  float acc = 0;
   for (uint32_t g = 0; g < inputs / kGroupInputs; ++g) {
-    const std::byte* group = panel + size_t{g} * layout.group_bytes();
+    const Group group = GroupAt(panel, layout, g);
     const size_t entry = size_t{g} * tile_rows + (row - tile);
-    const size_t first_quant = size_t{tile} * inputs + entry * kGroupInputs;
-    const ActivationGroup& activation = task.groups[size_t{tile} * (inputs / kGroupInputs) + entry];
+    const size_t first = size_t{tile} * inputs + entry * kGroupInputs;
+    int32_t sum = 0;
     for (uint32_t part = 0; part < layout.scales; ++part) {
       int32_t dot = 0;
       for (uint32_t i = part * part_inputs; i < (part + 1) * part_inputs; ++i) {
         const int32_t weight =
-            QuantAt(group, layout, lane, i) - static_cast<int32_t>(layout.zero_point);
-        dot += weight * ActivationAt(task, first_quant, i);
+            QuantAt(group.bytes, layout, lane, i) - static_cast<int32_t>(layout.zero_point);
+        const int32_t quant = task.quants[ActivationPlace(first, i)];
+        dot += weight * quant;
+        sum += quant;
       }
-      const float scale = ScaleAt(group + layout.scale_offset(part), layout.scale_bytes, lane);
-      sum = std::fma(static_cast<float>(dot), scale * activation.scale, sum);
+      acc = std::fma(static_cast<float>(dot), ScaleAt(dtype, group, part, lane), acc);
     }
     if (layout.offsets) {
-      const float offset = ScaleAt(group + layout.offset_offset(), layout.scale_bytes, lane);
-      sum = std::fma(offset, activation.scaled_sum, sum);
+      acc = std::fma(static_cast<float>(sum), OffsetAt(dtype, group, lane), acc);
     }
   }
-  return sum;
+  return acc * task.scales[row];
 }
 
 float FloatProduct(const ProductTask& task, const std::byte* panel, uint32_t lane, uint32_t row) {
@@ -107,54 +135,29 @@ void Multiply(const ProductTask& task) {
   }
 }
 
-namespace {
-
-// Where ActivationAt reads it.
-void StoreActivation(const QuantizeTask& task, size_t first, uint32_t i, int32_t quant) {
-  if (task.bits == ActivationBits::k8) {
-    task.quants[first + i] = static_cast<std::byte>(static_cast<int8_t>(quant));
-    return;
-  }
-  constexpr uint32_t kPlace[4] = {0, 2, 1, 3};
-  std::byte* place = task.quants + 2 * (first + i / 4 * 4 + kPlace[i % 4]);
-  const auto bits = static_cast<uint16_t>(quant);
-  place[0] = static_cast<std::byte>(bits & 255);
-  place[1] = static_cast<std::byte>(bits >> 8);
-}
-
-}  // namespace
-
 void Quantize(const QuantizeTask& task) {
+  float largest = 0;
+  bool finite = true;
+  for (uint32_t i = 0; i < task.inputs; ++i) {
+    finite = finite && std::isfinite(task.x[i]);
+    largest = std::fmax(largest, std::fabs(task.x[i]));
+  }
+  const bool zero = !finite || largest < 0x1.0p-100f;
+  *task.scale = !finite ? std::nanf("") : zero ? 0.0f : largest / kQuantMax;
+  const float inverse = zero ? 0.0f : kQuantMax / largest;
   for (uint32_t g = 0; g < task.inputs / kGroupInputs; ++g) {
-    const float* x = task.x + size_t{g} * kGroupInputs;
-    const size_t first_quant = size_t{g} * kGroupInputs * task.tile_rows;
-    float largest = 0;
-    bool finite = true;
+    const size_t first = size_t{g} * kGroupInputs * task.tile_rows;
+    int32_t sums[2] = {0, 0};
     for (uint32_t i = 0; i < kGroupInputs; ++i) {
-      finite = finite && std::isfinite(x[i]);
-      largest = std::fmax(largest, std::fabs(x[i]));
-    }
-    const bool tiny = largest < 0x1.0p-100f;
-    float scale = 0;
-    if (!finite) {
-      scale = std::nanf("");
-    } else if (!tiny) {
-      scale = largest / QuantMax(task.bits);
-    }
-    const float inverse = finite && !tiny ? QuantMax(task.bits) / largest : 0.0f;
-    int32_t sum = 0;
-    int32_t first = 0;
-    for (uint32_t i = 0; i < kGroupInputs; ++i) {
-      const int32_t quant = finite ? static_cast<int32_t>(std::nearbyint(x[i] * inverse)) : 0;
-      StoreActivation(task, first_quant, i, quant);
-      sum += quant;
-      if (i < 16) first += quant;
+      const float x = task.x[size_t{g} * kGroupInputs + i];
+      const int32_t quant = zero ? 0 : static_cast<int32_t>(std::nearbyint(x * inverse));
+      task.quants[ActivationPlace(first, i)] = static_cast<int16_t>(quant);
+      sums[i / 16] += quant;
     }
     task.groups[size_t{g} * task.tile_rows] = {
-        .scale = scale,
-        .scaled_sum = scale * static_cast<float>(sum),
-        .minus8_sum = -8 * sum,
-        .minus8_first = -8 * first,
+        .sum = static_cast<float>(sums[0] + sums[1]),
+        .minus8_sum = -8 * (sums[0] + sums[1]),
+        .minus8_half = {-8 * sums[0], -8 * sums[1]},
     };
   }
 }
