@@ -52,6 +52,9 @@ class Products : public ::testing::TestWithParam<DType> {
     }
   }
 
+  // By how much packing may change a weight, as a part of the largest of its group: BF16 becomes
+  // fixed point with 11 bits below the largest.
+  double PackingStep() const { return GetParam() == DType::kBF16 ? 0x1.0p-11 : 0; }
   uint32_t Unit() const { return Traits(GetParam()).block_inputs; }
 
   base::Rng rng_{7};
@@ -96,7 +99,7 @@ TEST_P(Products, OfUnitVectorsAreTheWeights) {
       for (const float weight : weights) largest = std::fmax(largest, std::fabs(weight));
       for (uint32_t i = 0; i < inputs; ++i) {
         // x becomes 32767 * (1 / 32767): a few roundings of terms at most twice the largest weight.
-        ASSERT_NEAR(out[size_t{i} * outputs + j], weights[i], largest * 0x1.0p-20f)
+        ASSERT_NEAR(out[size_t{i} * outputs + j], weights[i], largest * (0x1.0p-20 + PackingStep()))
             << j << " " << i;
       }
     }
@@ -118,15 +121,68 @@ TEST_P(Products, AreWithinTheQuantisationStepOfTheTruth) {
     ASSERT_TRUE(
         DequantizeRow(GetParam(), std::span(bytes).subspan(j * row_bytes, row_bytes), weights)
             .ok());
+    double largest_weight = 0;
+    for (const float weight : weights) {
+      largest_weight = std::max(largest_weight, std::fabs(double{weight}));
+    }
     double exact = 0;
     double bound = 0;
     for (uint32_t i = 0; i < inputs; ++i) {
       exact += double{weights[i]} * x[i];
-      const double step = IsQuantized(GetParam()) ? largest / double{kQuantMax} / 2 : 0;
+      const double step = LayoutOf(GetParam()).quantized() ? largest / double{kQuantMax} / 2 : 0;
       // Half a step for each input, and f32 rounding of a sum of `inputs` terms.
       bound += std::fabs(weights[i]) * (step + std::fabs(x[i]) * inputs * 0x1.0p-24);
+      bound += largest_weight * PackingStep() * std::fabs(x[i]);
     }
     EXPECT_NEAR(out[j], exact, bound) << j;
+  }
+}
+
+// Values of a group down to 1/8 of its largest keep every bit, whatever their exponents.
+TEST(Kernels, BFloatsOfLikeSizeArePackedWithoutLoss) {
+  base::Rng rng(9);
+  ThreadPool pool({.threads = 1});
+  constexpr uint32_t kInputs = 32;
+  auto scratch = Activations::Allocate(kInputs, kInputs).value();
+  std::vector<float> x(kInputs * kInputs);
+  for (uint32_t i = 0; i < kInputs; ++i) x[i * kInputs + i] = kQuantMax;  // a scale of exactly 1
+  for (const uint32_t exponent : {11u, 30u, 120u, 127u, 200u, 230u}) {
+    std::vector<std::byte> bytes(2 * kInputs);
+    std::vector<float> weights(kInputs);
+    for (uint32_t i = 0; i < kInputs; ++i) {
+      const uint32_t below = i == 0 ? 0 : static_cast<uint32_t>(rng.Below(4));
+      const auto bits = static_cast<uint16_t>((exponent - std::min(below, exponent - 1)) << 7 |
+                                              rng.Below(128) | rng.Below(2) << 15);
+      std::memcpy(bytes.data() + 2 * i, &bits, 2);
+      weights[i] = BFloat16ToFloat(bits);
+    }
+    const auto matrix = PackedMatrix::Pack(DType::kBF16, 1, kInputs, bytes, pool);
+    for (const KernelTable* table : AllKernels()) {
+      std::vector<float> out(kInputs);
+      const Product product = {.matrix = &*matrix, .out = out.data()};
+      Linear({pool, *table}, x.data(), kInputs, kInputs, scratch, {&product, 1});
+      for (uint32_t i = 0; i < kInputs; ++i) {
+        ASSERT_EQ(out[i], weights[i] * kQuantMax) << table->name << " " << exponent << " " << i;
+      }
+    }
+  }
+}
+
+TEST(Kernels, BFloatsThatFillNoGroupAreWidened) {
+  base::Rng rng(10);
+  ThreadPool pool({.threads = 1});
+  const auto bytes = test::RandomMatrix(DType::kBF16, 3, 33, rng);
+  const auto matrix = PackedMatrix::Pack(DType::kBF16, 3, 33, bytes, pool);
+  ASSERT_TRUE(matrix.ok());
+  EXPECT_EQ(matrix->dtype(), DType::kF32);
+  std::vector<float> x(33);
+  x[32] = 1;
+  std::vector<float> out(3);
+  Activations none;
+  const Product product = {.matrix = &*matrix, .out = out.data()};
+  Linear({pool, *AllKernels().back()}, x.data(), 1, 33, none, {&product, 1});
+  for (uint32_t j = 0; j < 3; ++j) {
+    EXPECT_EQ(out[j], BFloat16ToFloat(LoadU16(bytes.data() + 2 * (33 * j + 32))));
   }
 }
 

@@ -57,7 +57,8 @@ struct Cut {
 Cut CutProduct(const PackedMatrix& matrix, uint32_t rows, uint64_t total_bytes, uint32_t threads) {
   Cut cut;
   const uint64_t row_bytes =
-      uint64_t{matrix.inputs()} * (IsQuantized(matrix.dtype()) ? sizeof(int16_t) : sizeof(float));
+      uint64_t{matrix.inputs()} *
+      (LayoutOf(matrix.dtype()).quantized() ? sizeof(int16_t) : sizeof(float));
   const uint64_t block_rows = std::max<uint64_t>(kRowBlockBytes / row_bytes, 8 * kTileRows);
   cut.rows_per_item =
       static_cast<uint32_t>(std::min<uint64_t>(rows, block_rows / kTileRows * kTileRows));
@@ -82,7 +83,7 @@ void Linear(Compute compute, const float* x, uint32_t rows, uint32_t inputs, Act
   for (const Product& product : products) {
     CHECK(product.matrix->outputs() > 0 && product.matrix->inputs() == inputs)
         << product.matrix->outputs() << " x " << product.matrix->inputs() << " for " << inputs;
-    quantized = quantized || IsQuantized(product.matrix->dtype());
+    quantized = quantized || LayoutOf(product.matrix->dtype()).quantized();
     total_bytes += product.matrix->size_bytes();
   }
   if (quantized) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/bytes.h"
@@ -34,14 +35,15 @@ void StoreHalf(float value, std::byte* vector, uint32_t lane) {
 void StoreQuant(uint32_t quant, uint32_t quad, const PanelLayout& layout, std::byte* group,
                 uint32_t byte) {
   if (layout.low_bits == 8) {
-    group[64 * quad + byte] = static_cast<std::byte>(quant);
-    return;
+    group[64 * quad + byte] = static_cast<std::byte>(quant & 255);
+  } else {
+    group[64 * (quad / 2) + byte] |= static_cast<std::byte>((quant & 15) << (quad % 2 * 4));
   }
-  group[64 * (quad / 2) + byte] |= static_cast<std::byte>((quant & 15) << (quad % 2 * 4));
   if (layout.high_bits == 0) return;
   const uint32_t quads = 8 / layout.high_bits;  // that share 64 bytes
   const uint32_t place = layout.high_offset() + 64 * (quad / quads) + byte;
-  group[place] |= static_cast<std::byte>(quant >> 4 << (quad % quads * layout.high_bits));
+  const uint32_t high = quant >> layout.low_bits;
+  group[place] |= static_cast<std::byte>(high << (quad % quads * layout.high_bits));
 }
 
 void PackGroupLane(const QuantGroup& group, const PanelLayout& layout, uint32_t lane,
@@ -80,6 +82,41 @@ void PackLane(DType dtype, const std::byte* row, uint32_t inputs, uint32_t lane,
   }
 }
 
+// BF16 as fixed point: q = w / 2^e rounded, e such that the group's largest value, with its 8
+// significant bits, has 11. So values down to 1/8 of the largest keep every bit.
+void PackBFloatLane(const std::byte* row, uint32_t inputs, uint32_t lane, std::byte* panel) {
+  constexpr PanelLayout kLayout = LayoutOf(DType::kBF16);
+  for (uint32_t g = 0; g < inputs / kGroupInputs; ++g) {
+    float values[kGroupInputs];
+    uint32_t largest = 0;  // bits of |w|, without the sign
+    for (uint32_t i = 0; i < kGroupInputs; ++i) {
+      const uint16_t bits = LoadU16(row + 2 * (size_t{g} * kGroupInputs + i));
+      values[i] = BFloat16ToFloat(bits);
+      largest = std::max<uint32_t>(largest, bits & 0x7fff);
+    }
+    std::byte* group = panel + uint64_t{g} * kLayout.block_bytes();
+    // A group that is not finite becomes NaN or infinite throughout: 255 is infinity.
+    const uint32_t biased = largest >> 7;
+    const uint32_t exponent = biased == 255 ? 255 : std::max(biased, 11u) - 10;
+    group[kLayout.scale_offset(0) + lane] = static_cast<std::byte>(exponent);
+    for (uint32_t i = 0; i < kGroupInputs; ++i) {
+      const float scaled =
+          biased == 255 ? 0 : std::ldexp(values[i], 127 - static_cast<int>(exponent));
+      const int32_t quant = static_cast<int32_t>(std::nearbyint(scaled));
+      StoreQuant(static_cast<uint32_t>(quant + static_cast<int32_t>(kLayout.zero_point)), i / 4,
+                 kLayout, group, 4 * lane + i % 4);
+    }
+  }
+}
+
+// A BF16 row that cannot be cut into groups.
+void WidenBFloatLane(const std::byte* row, uint32_t inputs, uint32_t lane, std::byte* panel) {
+  for (uint32_t i = 0; i < inputs; ++i) {
+    const float value = BFloat16ToFloat(LoadU16(row + 2 * size_t{i}));
+    std::memcpy(panel + 4 * (size_t{i} * kPanelOutputs + lane), &value, 4);
+  }
+}
+
 uint64_t PanelBytes(DType dtype, uint64_t inputs) {
   const PanelLayout layout = LayoutOf(dtype);
   if (layout.quantized()) return inputs / kGroupInputs / layout.groups() * layout.block_bytes();
@@ -103,10 +140,11 @@ base::Result<PackedMatrix> PackedMatrix::Pack(DType dtype, uint64_t outputs, uin
                                      outputs, inputs, rows.size()));
   }
   PackedMatrix matrix;
-  matrix.dtype_ = dtype;
+  const bool widened = dtype == DType::kBF16 && inputs % kGroupInputs != 0;
+  matrix.dtype_ = widened ? DType::kF32 : dtype;
   matrix.outputs_ = static_cast<uint32_t>(outputs);
   matrix.inputs_ = static_cast<uint32_t>(inputs);
-  matrix.panel_bytes_ = PanelBytes(dtype, inputs);
+  matrix.panel_bytes_ = PanelBytes(matrix.dtype_, inputs);
   const auto bytes = base::CheckedMul(matrix.panel_bytes_, matrix.panels());
   if (!bytes) return base::InvalidArgument("shape", "the matrix is too large");
   std::byte* panels = nullptr;
@@ -126,6 +164,10 @@ base::Result<PackedMatrix> PackedMatrix::Pack(DType dtype, uint64_t outputs, uin
       const std::byte* row = rows.data() + (first + lane) * row_bytes;
       if (IsQuantized(dtype)) {
         PackLane(dtype, row, matrix.inputs_, lane, panel);
+      } else if (widened) {
+        WidenBFloatLane(row, matrix.inputs_, lane, panel);
+      } else if (dtype == DType::kBF16) {
+        PackBFloatLane(row, matrix.inputs_, lane, panel);
       } else {
         PackFloatLane(row, matrix.inputs_, Traits(dtype).block_bytes, lane, panel);
       }

@@ -21,32 +21,39 @@ constexpr uint32_t kGroupInputs = 32;
 constexpr uint64_t kMatrixSideMax = uint64_t{1} << 30;
 
 // Where things lie in a panel of one type; all sizes in bytes. Outputs beyond the last are zero.
-// Float types: [inputs][16 lanes] of the stored type.
+// F32 and F16: [inputs][16 lanes] of the stored type; BF16 too when inputs is no multiple of 32,
+// widened to F32. Else BF16 becomes fixed point in groups that share a power of two, nearly without
+// loss (docs/decisions/0002-bf16-fixed-point.md), and is read like the quantised types.
 // Quantised types are as dense as the file. A panel is a row of blocks, each a header and 1 or 8
 // groups of 32 inputs:
 // - header (K formats, 8 groups): d as f16 [16 lanes], then -dmin as f16 [16 lanes] with offsets;
 // - low plane: eight quads of 4 consecutive inputs. A quad is 64 bytes: byte 4 * lane + i is input
 //   i of the quad, an unsigned value q (Q8_0: the file's + 128). With 4 low bits two quads share
 //   64 bytes, the first in the low nibbles;
-// - high plane (5- and 6-bit types): the bits above the fourth, byte 4 * lane + i again. One high
-//   bit: 64 bytes, bit k for quad k. Two: 128 bytes, bits 2k and up of the n-th 64 for quad 4n + k;
-// - scales: [16 lanes] (Q6_K: [2 halves][16 lanes]), f16; in K formats a factor of d, one byte;
+// - high plane: the bits above the low ones, byte 4 * lane + i again. With h high bits 8 / h quads
+//   share 64 bytes: bits h * k and up of the n-th 64 for quad n * 8 / h + k;
+// - scales: [16 lanes] (Q6_K: [2 halves][16 lanes]), f16; one byte in K formats (a factor of d) and
+//   in BF16 (the biased exponent of a power of two);
 // - offsets: [16 lanes] likewise, for Q4_1, Q5_1, Q4_K, Q5_K; in K formats a factor of -dmin.
 struct PanelLayout {
   uint32_t low_bits = 0;   // 4 or 8; 0 for float types
-  uint32_t high_bits = 0;  // 0, 1 or 2
+  uint32_t high_bits = 0;  // 0, 1, 2 or 4
   uint32_t scales = 0;     // vectors of 16 scales in a group: 1, or 2 for Q6_K
   bool offsets = false;
   uint32_t zero_point = 0;  // z; a multiple of 8, 0 if there are offsets
   bool factors = false;     // K formats: scales and offsets are factors of the header's
+  bool exponents = false;   // BF16: scales are powers of two
 
+  // Read as integers by kernels, with quantised activations.
   constexpr bool quantized() const { return low_bits != 0; }
   constexpr uint32_t groups() const { return factors ? 8 : 1; }  // of a block
   constexpr uint32_t header_bytes() const {
     return factors ? (offsets ? 2 : 1) * kPanelOutputs * 2 : 0;
   }
   constexpr uint32_t high_offset() const { return low_bits * kGroupInputs * kPanelOutputs / 8; }
-  constexpr uint32_t scale_bytes() const { return factors ? 1 : 2; }  // of one scale or offset
+  constexpr uint32_t scale_bytes() const {
+    return factors || exponents ? 1 : 2;  // of one scale or offset
+  }
   constexpr uint32_t scale_offset(uint32_t half) const {
     return high_offset() + high_bits * kGroupInputs * kPanelOutputs / 8 +
            half * kPanelOutputs * scale_bytes();
@@ -73,9 +80,10 @@ constexpr PanelLayout LayoutOf(DType dtype) {
       return {.low_bits = 4, .high_bits = 2, .scales = 2, .zero_point = 32, .factors = true};
     case DType::kQ8_0:
       return {.low_bits = 8, .scales = 1, .zero_point = 128};
+    case DType::kBF16:
+      return {.low_bits = 8, .high_bits = 4, .scales = 1, .zero_point = 2048, .exponents = true};
     case DType::kF32:
     case DType::kF16:
-    case DType::kBF16:
       break;
   }
   return {};
@@ -94,6 +102,7 @@ class PackedMatrix {
                                          WeightArena* arena = nullptr);
 
   PackedMatrix() = default;  // empty: outputs() == 0
+  // As packed: F32 for a BF16 matrix that had to be widened.
   DType dtype() const { return dtype_; }
   uint32_t outputs() const { return outputs_; }
   uint32_t inputs() const { return inputs_; }

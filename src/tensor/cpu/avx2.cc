@@ -70,10 +70,6 @@ inline Floats LoadHalfs(const void* p) {
 inline void StoreHalfs(void* p, Floats v) {
   _mm_storeu_si128(static_cast<__m128i*>(p), _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
 }
-inline Floats LoadBFloats(const void* p) {
-  const __m128i bits = _mm_loadu_si128(static_cast<const __m128i*>(p));
-  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
-}
 
 constexpr uint32_t kSumsInRegisters = 2;
 
@@ -84,6 +80,8 @@ inline Ints LoadUint8s(const void* p) {
 inline Ints LoadInt8s(const void* p) {
   return _mm256_cvtepi8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p)));
 }
+// 2^(e - 127), the lane's e in [1, 255] (255: infinity).
+inline Floats PowersOfTwo(Ints e) { return _mm256_castsi256_ps(_mm256_slli_epi32(e, 23)); }
 inline Floats ToFloats(Ints v) { return _mm256_cvtepi32_ps(v); }
 template <uint8_t kMask>
 inline Ints AndBytes(Ints v) {

@@ -77,10 +77,6 @@ inline Floats LoadHalfs(const void* p) {
 inline void StoreHalfs(void* p, Floats v) {
   _mm256_storeu_si256(static_cast<__m256i*>(p), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
 }
-inline Floats LoadBFloats(const void* p) {
-  const __m256i bits = _mm256_loadu_si256(static_cast<const __m256i*>(p));
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
-}
 
 constexpr uint32_t kSumsInRegisters = 8;  // vectors of a tile's sums
 
@@ -91,6 +87,8 @@ inline Ints LoadUint8s(const void* p) {
 inline Ints LoadInt8s(const void* p) {
   return _mm512_cvtepi8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)));
 }
+// 2^(e - 127), the lane's e in [1, 255] (255: infinity).
+inline Floats PowersOfTwo(Ints e) { return _mm512_castsi512_ps(_mm512_slli_epi32(e, 23)); }
 inline Floats ToFloats(Ints v) { return _mm512_cvtepi32_ps(v); }
 template <uint8_t kMask>
 inline Ints AndBytes(Ints v) {

@@ -4,77 +4,21 @@
 // accumulator that walks the inputs in order, so rows cannot influence each other. Order and
 // roundings: docs/numerics.md.
 
-constexpr uint32_t kParts = kPanelOutputs / kLanes;  // vectors to a panel
-
-// A group of a panel, and the header of its block.
-struct GroupView {
-  const std::byte* header;
-  const std::byte* bytes;
-};
-
-template <DType kType>
-inline Floats LoadFloatWeights(const std::byte* p) {
-  if constexpr (kType == DType::kF16) return LoadHalfs(p);
-  if constexpr (kType == DType::kBF16) return LoadBFloats(p);
-  return Load(reinterpret_cast<const float*>(p));
-}
-
-// Scales of one vector of outputs; K formats: exact products of two small numbers.
-template <DType kType>
-inline Floats LoadScales(GroupView group, uint32_t half, uint32_t lane) {
-  constexpr PanelLayout kLayout = LayoutOf(kType);
-  const std::byte* scales = group.bytes + kLayout.scale_offset(half);
-  if constexpr (!kLayout.factors) return LoadHalfs(scales + 2 * lane);
-  const Ints factors = kType == DType::kQ6_K ? LoadInt8s(scales + lane) : LoadUint8s(scales + lane);
-  return Mul(LoadHalfs(group.header + 2 * lane), ToFloats(factors));
-}
-
-template <DType kType>
-inline Floats LoadOffsets(GroupView group, uint32_t lane) {
-  constexpr PanelLayout kLayout = LayoutOf(kType);
-  const std::byte* offsets = group.bytes + kLayout.offset_offset();
-  if constexpr (!kLayout.factors) return LoadHalfs(offsets + 2 * lane);
-  return Mul(LoadHalfs(group.header + 2 * (kPanelOutputs + lane)),
-             ToFloats(LoadUint8s(offsets + lane)));
-}
-
-// The unsigned quants of quad kQuad of one vector of outputs, a byte each.
-template <DType kType, uint32_t kQuad>
-inline Ints LoadQuad(const std::byte* group, uint32_t lane) {
-  constexpr PanelLayout kLayout = LayoutOf(kType);
-  if constexpr (kLayout.low_bits == 8) return LoadBytes(group + 64 * kQuad + 4 * lane);
-  const Ints both = LoadBytes(group + 64 * (kQuad / 2) + 4 * lane);
-  const Ints low = AndBytes<15>(ShiftRight<4 * (kQuad % 2)>(both));
-  if constexpr (kLayout.high_bits == 0) return low;
-  constexpr uint32_t kBits = kLayout.high_bits == 0 ? 1 : kLayout.high_bits;
-  constexpr uint32_t kQuads = 8 / kBits;  // that share 64 bytes
-  constexpr uint32_t kAt = kQuad % kQuads * kBits;
-  const Ints high = LoadBytes(group + kLayout.high_offset() + 64 * (kQuad / kQuads) + 4 * lane);
-  constexpr uint8_t kMask = kBits == 1 ? 0x10 : 0x30;
-  if constexpr (kAt < 4) return Or(low, AndBytes<kMask>(ShiftLeft<4 - kAt>(high)));
-  return Or(low, AndBytes<kMask>(ShiftRight<kAt - 4>(high)));
-}
-
 // Adds one quad of inputs to the dots of every row.
 template <DType kType, int kRows, uint32_t kQuad>
 inline void AddQuad(Ints (*dots)[kParts], const std::byte* group, const int16_t* inputs) {
-  Ints even[kParts];  // inputs 0 and 2 of the quad
-  Ints odd[kParts];   // inputs 1 and 3
+  QuadWords words[kParts];
 #pragma GCC unroll 2
-  for (uint32_t v = 0; v < kParts; ++v) {
-    const Ints quad = LoadQuad<kType, kQuad>(group, v * kLanes);
-    even[v] = AndWords<0xff>(quad);
-    odd[v] = ShiftRight<8>(quad);
-  }
+  for (uint32_t v = 0; v < kParts; ++v) words[v] = LoadQuad<kType, kQuad>(group, v * kLanes);
 #pragma GCC unroll 8
   for (int row = 0; row < kRows; ++row) {
     const int16_t* four = inputs + 32 * row + 4 * kQuad;
     const Ints first = SetPair(four);
 #pragma GCC unroll 2
-    for (uint32_t v = 0; v < kParts; ++v) AddDot(dots[row][v], even[v], first);
+    for (uint32_t v = 0; v < kParts; ++v) AddDot(dots[row][v], words[v].even, first);
     const Ints second = SetPair(four + 2);
 #pragma GCC unroll 2
-    for (uint32_t v = 0; v < kParts; ++v) AddDot(dots[row][v], odd[v], second);
+    for (uint32_t v = 0; v < kParts; ++v) AddDot(dots[row][v], words[v].odd, second);
   }
 }
 

@@ -24,6 +24,9 @@ Group GroupAt(const std::byte* panel, const PanelLayout& layout, uint32_t index)
 float ScaleAt(DType dtype, Group group, uint32_t half, uint32_t lane) {
   const PanelLayout layout = LayoutOf(dtype);
   const std::byte* vector = group.bytes + layout.scale_offset(half);
+  if (layout.exponents) {
+    return std::bit_cast<float>(static_cast<uint32_t>(vector[lane]) << 23);
+  }
   if (!layout.factors) return LoadHalf(vector + 2 * lane);
   const auto factor = static_cast<uint8_t>(vector[lane]);
   const int32_t value = dtype == DType::kQ6_K ? static_cast<int8_t>(factor) : int32_t{factor};
@@ -42,15 +45,18 @@ float OffsetAt(DType dtype, Group group, uint32_t lane) {
 int32_t QuantAt(const std::byte* group, const PanelLayout& layout, uint32_t lane, uint32_t i) {
   const uint32_t quad = i / 4;
   const uint32_t place = 4 * lane + i % 4;
-  if (layout.low_bits == 8) return static_cast<int32_t>(group[quad * 64 + place]);
-  const auto low = static_cast<uint32_t>(group[quad / 2 * 64 + place]);
-  uint32_t quant = quad % 2 == 0 ? low & 15 : low >> 4;
+  uint32_t quant = 0;
+  if (layout.low_bits == 8) {
+    quant = static_cast<uint32_t>(group[quad * 64 + place]);
+  } else {
+    quant = static_cast<uint32_t>(group[quad / 2 * 64 + place]) >> (quad % 2 * 4) & 15;
+  }
   if (layout.high_bits != 0) {
     const uint32_t quads = 8 / layout.high_bits;
     const auto high =
         static_cast<uint32_t>(group[layout.high_offset() + quad / quads * 64 + place]);
     const uint32_t mask = (1u << layout.high_bits) - 1;
-    quant |= (high >> (quad % quads * layout.high_bits) & mask) << 4;
+    quant |= (high >> (quad % quads * layout.high_bits) & mask) << layout.low_bits;
   }
   return static_cast<int32_t>(quant);
 }
@@ -103,9 +109,6 @@ float FloatProduct(const ProductTask& task, const std::byte* panel, uint32_t lan
       case DType::kF16:
         weight = LoadHalf(panel + 2 * element);
         break;
-      case DType::kBF16:
-        weight = BFloat16ToFloat(LoadU16(panel + 2 * element));
-        break;
       default:
         weight = LoadFloat(panel + 4 * element);
         break;
@@ -125,8 +128,9 @@ void Multiply(const ProductTask& task) {
       if (output >= outputs) break;
       for (uint32_t row = task.row_begin; row < task.row_end; ++row) {
         const std::byte* weights = task.matrix->panel(panel);
-        float value = IsQuantized(task.matrix->dtype()) ? QuantProduct(task, weights, lane, row)
-                                                        : FloatProduct(task, weights, lane, row);
+        float value = LayoutOf(task.matrix->dtype()).quantized()
+                          ? QuantProduct(task, weights, lane, row)
+                          : FloatProduct(task, weights, lane, row);
         float* out = task.out + size_t{row} * outputs + output;
         if (task.bias != nullptr) value = value + task.bias[output];
         *out = task.add ? *out + value : value;
