@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -31,26 +32,44 @@ void StoreHalf(float value, std::byte* vector, uint32_t lane) {
   std::memcpy(vector + 2 * lane, &half, 2);
 }
 
-// The bits of one quant, where PanelLayout says. The panel is zero at first.
-void StoreQuant(uint32_t quant, uint32_t quad, const PanelLayout& layout, std::byte* group,
-                uint32_t byte) {
-  if (layout.low_bits == 8) {
-    group[64 * quad + byte] = static_cast<std::byte>(quant & 255);
-  } else {
-    group[64 * (quad / 2) + byte] |= static_cast<std::byte>((quant & 15) << (quad % 2 * 4));
+// Four quants of a quad as a word: shifts of whole words move each byte alike.
+uint32_t QuadWord(const uint8_t* quants) {
+  uint32_t word = 0;
+  std::memcpy(&word, quants, 4);
+  return word;
+}
+void StoreWord(uint32_t word, std::byte* place) { std::memcpy(place, &word, 4); }
+
+// The quants of one lane and group into the planes. `high`: their bits above the low ones, when
+// those do not fit `low`.
+void StoreQuants(const uint8_t* low, const uint8_t* high, const PanelLayout& layout, uint32_t lane,
+                 std::byte* group) {
+  for (uint32_t quad = 0; quad < 8; quad += 2) {
+    const uint32_t first = QuadWord(low + 4 * quad);
+    const uint32_t second = QuadWord(low + 4 * quad + 4);
+    if (layout.low_bits == 8) {
+      StoreWord(first, group + 64 * quad + 4 * lane);
+      StoreWord(second, group + 64 * quad + 64 + 4 * lane);
+    } else {
+      StoreWord((first & 0x0f0f0f0fu) | (second & 0x0f0f0f0fu) << 4, group + 32 * quad + 4 * lane);
+    }
   }
   if (layout.high_bits == 0) return;
   const uint32_t quads = 8 / layout.high_bits;  // that share 64 bytes
-  const uint32_t place = layout.high_offset() + 64 * (quad / quads) + byte;
-  const uint32_t high = quant >> layout.low_bits;
-  group[place] |= static_cast<std::byte>(high << (quad % quads * layout.high_bits));
+  for (uint32_t first = 0; first < 8; first += quads) {
+    uint32_t word = 0;
+    for (uint32_t k = 0; k < quads; ++k) {
+      word |= QuadWord(high + 4 * (first + k)) << (k * layout.high_bits);
+    }
+    StoreWord(word, group + layout.high_offset() + 64 * (first / quads) + 4 * lane);
+  }
 }
 
 void PackGroupLane(const QuantGroup& group, const PanelLayout& layout, uint32_t lane,
                    std::byte* out) {
-  for (uint32_t i = 0; i < kGroupInputs; ++i) {
-    StoreQuant(group.quants[i], i / 4, layout, out, 4 * lane + i % 4);
-  }
+  uint8_t high[kGroupInputs];
+  for (uint32_t i = 0; i < kGroupInputs; ++i) high[i] = group.quants[i] >> 4;
+  StoreQuants(group.quants, high, layout, lane, out);
   for (uint32_t half = 0; half < layout.scales; ++half) {
     std::byte* vector = out + layout.scale_offset(half);
     if (layout.factors) {
@@ -99,13 +118,17 @@ void PackBFloatLane(const std::byte* row, uint32_t inputs, uint32_t lane, std::b
     const uint32_t biased = largest >> 7;
     const uint32_t exponent = biased == 255 ? 255 : std::max(biased, 11u) - 10;
     group[kLayout.scale_offset(0) + lane] = static_cast<std::byte>(exponent);
+    const float inverse = std::bit_cast<float>((254 - std::min(exponent, 253u)) << 23);
+    uint8_t low[kGroupInputs];
+    uint8_t high[kGroupInputs];
     for (uint32_t i = 0; i < kGroupInputs; ++i) {
-      const float scaled =
-          biased == 255 ? 0 : std::ldexp(values[i], 127 - static_cast<int>(exponent));
-      const int32_t quant = static_cast<int32_t>(std::nearbyint(scaled));
-      StoreQuant(static_cast<uint32_t>(quant + static_cast<int32_t>(kLayout.zero_point)), i / 4,
-                 kLayout, group, 4 * lane + i % 4);
+      const float scaled = biased == 255 ? 0 : values[i] * inverse;  // exact: a power of two
+      const auto quant = static_cast<uint32_t>(static_cast<int32_t>(std::nearbyint(scaled)) +
+                                               static_cast<int32_t>(kLayout.zero_point));
+      low[i] = static_cast<uint8_t>(quant & 255);
+      high[i] = static_cast<uint8_t>(quant >> 8);
     }
+    StoreQuants(low, high, kLayout, lane, group);
   }
 }
 
