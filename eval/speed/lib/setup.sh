@@ -42,10 +42,12 @@ get_llamacpp() {
 # Sets LLAMACPP, the folder of its tools: PLUMB_LLAMACPP_BUILD/bin, or one that is built here with
 # the processor's own instructions.
 find_llamacpp() {
-  local folder=$SPEED_CACHE/llama.cpp tool
+  local folder=$SPEED_CACHE/llama.cpp tool lock
   LLAMACPP=${PLUMB_LLAMACPP_BUILD:-$folder/build}/bin
   if [[ -z ${PLUMB_LLAMACPP_BUILD:-} && ! -x $LLAMACPP/llama-server ]]; then
     mkdir -p "$folder"
+    exec {lock}>"$folder/.lock"
+    flock "$lock"  # two scripts at once: the second finds it built
     if [[ ! -f $folder/source/vendor/llama.cpp/CMakeLists.txt ]]; then get_llamacpp "$folder"; fi
     step "configuring llama.cpp" llamacpp-configure \
       cmake -G Ninja -S "$folder/source/vendor/llama.cpp" -B "$folder/build" \
@@ -85,11 +87,13 @@ find_models() {
   mkdir -p "$SPEED_CACHE/speed"
 }
 
-# What a script that compares ends with: its Python part, with everything found.
+# What a script that compares ends with: its Python part takes over this process, so that a signal
+# reaches it.
 compare() {
   local part=$1
   shift
   export PLUMB_SPEED_COMMIT
   PLUMB_SPEED_COMMIT=$(git -C "$ROOT" describe --always --dirty 2>/dev/null || echo unknown)
-  PYTHONDONTWRITEBYTECODE=1 python3 "$SPEED_LIB/$part" --results "$ROOT/eval/speed/results" "$@"
+  export PYTHONDONTWRITEBYTECODE=1
+  exec python3 "$SPEED_LIB/$part" --results "$ROOT/eval/speed/results" "$@"
 }

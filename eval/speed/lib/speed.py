@@ -94,6 +94,10 @@ class Samples:
             with open(self.path, "a", encoding="utf-8") as file:
                 file.write(f"{what},{engine},{round_number},{value:.4f},{unit}\n")
 
+    def forget(self, what):
+        """What was measured so far was a warm-up; its lines in the CSV have round -1."""
+        self.values = {key: v for key, v in self.values.items() if key[0] != what}
+
     def comment(self, text):
         if self.path:
             with open(self.path, "a", encoding="utf-8") as file:

@@ -1,0 +1,183 @@
+"""eval/speed/lib/server.py
+A server as a child process: started, waited for, measured, stopped; and a client that sends chat
+requests with prompts of exactly N tokens over connections that stay open. Standard library only.
+"""
+import http.client
+import json
+import random
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+READY_SECONDS_MAX = 600
+STOP_SECONDS_MAX = 30
+REQUEST_SECONDS_MAX = 600
+POLL_SECONDS = 0.003
+# Common words, one token each with the space before them; checked against the server.
+WORDS = ("time people way water day part sound work place year back thing name sentence man line "
+         "boy farm end men land home hand picture air animal house page letter point mother answer "
+         "world food country plant school father tree city earth eye head story example life paper "
+         "group river car feet book science room friend idea fish mountain horse watch color face "
+         "wood list bird body dog family song door product wind ship area half rock order fire "
+         "problem piece top bottom king space hour step hold west ground interest table").split()
+
+
+# So that a script which is ended by a signal still stops the servers that it started.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """`command` with {port} in it. Use as a context; `startup_seconds` is until it was ready."""
+
+    def __init__(self, command, ready_path):
+        self.port = free_port()
+        self.command = [str(word).replace("{port}", str(self.port)) for word in command]
+        self.ready_path = ready_path
+        self.log = tempfile.NamedTemporaryFile(prefix="speed-server-", suffix=".log")
+        self.process = None
+        self.startup_seconds = None
+
+    def __enter__(self):
+        begin = time.monotonic()
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.log,
+                                        stderr=subprocess.STDOUT)
+        while not self._ready():
+            if self.process.poll() is not None or time.monotonic() - begin > READY_SECONDS_MAX:
+                self.__exit__()
+                tail = Path(self.log.name).read_text(errors="replace").splitlines()[-3:]
+                raise RuntimeError(f"{self.command[0]} did not get ready: {' | '.join(tail)}")
+            time.sleep(POLL_SECONDS)
+        self.startup_seconds = time.monotonic() - begin
+        return self
+
+    def _ready(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
+        try:
+            connection.request("GET", self.ready_path)
+            return connection.getresponse().status == 200
+        except OSError:
+            return False
+        except http.client.HTTPException:
+            return False
+        finally:
+            connection.close()
+
+    def memory_bytes(self):
+        """The most that was resident so far."""
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+        return 0
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class Client:
+    """One connection. A prompt is a list of words; ask() gives usage and seconds."""
+
+    def __init__(self, port, model):
+        self.connection = http.client.HTTPConnection("127.0.0.1", port,
+                                                     timeout=REQUEST_SECONDS_MAX)
+        self.model = model
+
+    def ask(self, words, max_tokens, more=None):
+        body = {"model": self.model, "max_tokens": max_tokens, "temperature": 0,
+                "messages": [{"role": "user", "content": "".join(f" {word}" for word in words)}]}
+        body.update(more or {})
+        data = json.dumps(body).encode()
+        begin = time.monotonic()
+        self.connection.request("POST", "/v1/chat/completions", data,
+                                {"Content-Type": "application/json"})
+        response = self.connection.getresponse()
+        answer = response.read()
+        seconds = time.monotonic() - begin
+        if response.status != 200:
+            raise RuntimeError(f"status {response.status}: {answer[:300]!r}")
+        usage = json.loads(answer)["usage"]
+        return {"prompt": usage["prompt_tokens"], "output": usage["completion_tokens"],
+                "seconds": seconds}
+
+
+def served_model(port):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("GET", "/v1/models")
+    name = json.loads(connection.getresponse().read())["data"][0]["id"]
+    connection.close()
+    return name
+
+
+class Prompts:
+    """Random prompts of exactly N tokens for a server: N less what it adds by itself."""
+
+    def __init__(self, port, model, seed):
+        self.random = random.Random(seed)
+        client = Client(port, model)
+        one = client.ask(WORDS[:1], 1)["prompt"]
+        self.extra = one - 1  # a template, or a token at the beginning
+        self.words = [word for word in WORDS
+                      if client.ask([word, word], 1)["prompt"] == self.extra + 2]
+        if len(self.words) < 20:
+            raise RuntimeError("hardly any word is one token for this model")
+
+    def of(self, tokens):
+        return [self.random.choice(self.words) for _ in range(max(1, tokens - self.extra))]
+
+
+def throughput(port, model, prompts, load):
+    """Output tokens/s of load["clients"] clients that each send load["requests"] requests."""
+    totals, failures, barrier = [], [], threading.Barrier(load["clients"] + 1)
+
+    def work(words_of_requests):
+        client, tokens = Client(port, model), 0
+        barrier.wait()
+        try:
+            for words in words_of_requests:
+                answer = client.ask(words, load["output"], load.get("more"))
+                tokens += answer["output"]
+                if answer["prompt"] != load["prompt"]:
+                    raise RuntimeError(f"a prompt of {answer['prompt']} tokens")
+        except (RuntimeError, OSError, http.client.HTTPException) as error:
+            failures.append(str(error))
+        totals.append(tokens)
+
+    plans = [[prompts.of(load["prompt"]) for _ in range(load["requests"])]
+             for _ in range(load["clients"])]
+    threads = [threading.Thread(target=work, args=(plan,)) for plan in plans]
+    for thread in threads:
+        thread.start()
+    barrier.wait()
+    begin = time.monotonic()
+    for thread in threads:
+        thread.join()
+    seconds = time.monotonic() - begin
+    if failures:
+        raise RuntimeError(f"{len(failures)} clients failed: {failures[0]}")
+    return sum(totals) / seconds, sum(totals)
+
+
+def latencies_ms(port, model, prompts_of_words):
+    """Of requests with one output token, one after the other on one connection."""
+    client = Client(port, model)
+    return [1000 * client.ask(words, 1)["seconds"] for words in prompts_of_words]
+
+
+def p50(values):
+    return statistics.median(values)
