@@ -122,8 +122,11 @@ class Attending {
     const Block block = FindBlock(sequences_, group_, kQueriesMax, unit / layout_.kv_heads);
     const uint32_t kv_head = unit % layout_.kv_heads;
     task.pages = block.sequence->pages.data();
+    task.format = layout_.format;
     task.keys_offset = layout_.keys_offset(layer_, kv_head);
     task.values_offset = layout_.values_offset(layer_, kv_head);
+    task.key_scales_offset = layout_.key_scales_offset(layer_, kv_head);
+    task.value_scales_offset = layout_.value_scales_offset(layer_, kv_head);
     task.head_dim = layout_.head_dim;
     task.cap = shape_.soft_cap;
     task.cap_scale = shape_.soft_cap != 0 ? shape_.scale / shape_.soft_cap : 0;
@@ -219,8 +222,11 @@ void StoreKeysValues(Compute compute, const KvLayout& layout, uint32_t layer,
                                .value = values + first,
                                .head_dim = layout.head_dim,
                                .slot = position % kPageTokens,
+                               .format = layout.format,
                                .keys = page + layout.keys_offset(layer, head),
-                               .values = page + layout.values_offset(layer, head)});
+                               .values = page + layout.values_offset(layer, head),
+                               .key_scales = page + layout.key_scales_offset(layer, head),
+                               .value_scales = page + layout.value_scales_offset(layer, head)});
       }
     }
   });

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tensor/kv_page.h"
+
 namespace plumb::tensor {
 
 // Of one task; a multiple of every target's tile of queries.
@@ -15,8 +17,11 @@ constexpr uint32_t kQueriesMax = 96;
 // key_begin and key_end ascend.
 struct AttentionTask {
   const std::byte* const* pages;  // page i: positions [128 i, 128 i + 128)
-  uint64_t keys_offset;           // in a page
+  KvFormat format;
+  uint64_t keys_offset;  // in a page
   uint64_t values_offset;
+  uint64_t key_scales_offset;  // read for kQ8
+  uint64_t value_scales_offset;
   uint32_t head_dim;  // a multiple of 16
   float cap;          // of scores: score = cap * tanh(score * cap_scale); 0 = none
   float cap_scale;
@@ -58,10 +63,19 @@ struct StoreTask {
   const float* key;
   const float* value;
   uint32_t head_dim;
-  uint32_t slot;    // < kPageTokens
+  uint32_t slot;  // < kPageTokens
+  KvFormat format;
   std::byte* keys;  // the head's planes in the page
   std::byte* values;
+  std::byte* key_scales;  // written for kQ8
+  std::byte* value_scales;
 };
+
+// Eight-bit pages: keys and values are rounded to [-kKvQuantMax, kKvQuantMax], queries and the
+// weights of values to [-kFactorMax, kFactorMax]; smaller maxima than kQuantLeast count as zero.
+constexpr float kKvQuantMax = 127;
+constexpr float kFactorMax = 32767;
+constexpr float kQuantLeast = 0x1p-100f;
 
 // The base-2 exponential of the softmax, for y <= 0: 2^n p(y - n) with n the integer nearest to y,
 // which adding kExp2Shift finds (and leaves n + 127 in the low bits). Below -126.5: 0. Within

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tensor/cpu_features.h"
 #include "tensor/test_data.h"
 
@@ -16,8 +18,8 @@ using test::FirstDifference;
 class Fixture {
  public:
   Fixture(uint32_t heads, uint32_t kv_heads, uint32_t head_dim, uint32_t tokens, uint32_t window,
-          uint64_t seed, float soft_cap = 0)
-      : layout_{.layers = 2, .kv_heads = kv_heads, .head_dim = head_dim},
+          uint64_t seed, KvFormat format = KvFormat::kF16, float soft_cap = 0)
+      : layout_{.layers = 2, .kv_heads = kv_heads, .head_dim = head_dim, .format = format},
         shape_{.heads = heads, .scale = 0.125f, .window = window, .soft_cap = soft_cap},
         tokens_(tokens) {
     base::Rng rng(seed);
@@ -58,14 +60,27 @@ class Fixture {
     return out;
   }
 
-  // One row and head by the textbook formula in double, with keys and values rounded to f16.
-  std::vector<double> Exact(uint32_t row, uint32_t head) const {
+  // Dimension d of a token's key or value, as a page holds it.
+  double Stored(const std::vector<float>& x, uint32_t token, uint32_t kv_head, uint32_t d) const {
+    const float* row = &x[(size_t{token} * layout_.kv_heads + kv_head) * layout_.head_dim];
+    if (layout_.format == KvFormat::kF16) return HalfToFloat(FloatToHalf(row[d]));
+    double largest = 0;
+    for (uint32_t i = 0; i < layout_.head_dim; ++i) {
+      largest = std::max(largest, std::fabs(double{row[i]}));
+    }
+    return std::nearbyint(row[d] / largest * 127) * largest / 127;
+  }
+
+  // One row and head by the textbook formula in double, over the keys and values as stored or, for
+  // `rounded` = false, as they were before.
+  std::vector<double> Exact(uint32_t row, uint32_t head, bool rounded = true) const {
     const uint32_t dim = layout_.head_dim;
     const uint32_t kv_head = head / (shape_.heads / layout_.kv_heads);
     const uint32_t begin =
         shape_.window != 0 && row + 1 > shape_.window ? row + 1 - shape_.window : 0;
-    auto stored = [&](const std::vector<float>& x, uint32_t token, uint32_t d) {
-      return HalfToFloat(FloatToHalf(x[(size_t{token} * layout_.kv_heads + kv_head) * dim + d]));
+    auto stored = [&](const std::vector<float>& x, uint32_t token, uint32_t d) -> double {
+      if (rounded) return Stored(x, token, kv_head, d);
+      return x[(size_t{token} * layout_.kv_heads + kv_head) * dim + d];
     };
     std::vector<double> out(dim);
     double sum = 0;
@@ -104,7 +119,14 @@ void ExpectEqualsJudge(const Fixture& fixture, ThreadPool& pool, const std::stri
   }
 }
 
-TEST(Attention, EqualsTheJudgeAcrossPageBoundaries) {
+class AttentionOf : public ::testing::TestWithParam<KvFormat> {};
+
+INSTANTIATE_TEST_SUITE_P(Formats, AttentionOf, ::testing::Values(KvFormat::kF16, KvFormat::kQ8),
+                         [](const auto& param) {
+                           return param.param == KvFormat::kF16 ? "f16" : "q8";
+                         });
+
+TEST_P(AttentionOf, EqualsTheJudgeAcrossPageBoundaries) {
   ThreadPool pool({.threads = 2});
   struct Shape {
     uint32_t heads, kv_heads, head_dim;
@@ -113,7 +135,7 @@ TEST(Attention, EqualsTheJudgeAcrossPageBoundaries) {
     for (const uint32_t tokens : {1u, 17u, 127u, 128u, 129u, 300u}) {
       for (const uint32_t window : {0u, 1u, 50u, 200u}) {
         if (window > tokens) continue;  // the same as none
-        const Fixture fixture(s.heads, s.kv_heads, s.head_dim, tokens, window, tokens);
+        const Fixture fixture(s.heads, s.kv_heads, s.head_dim, tokens, window, tokens, GetParam());
         ExpectEqualsJudge(fixture, pool,
                           std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " x " +
                               std::to_string(s.head_dim) + ", " + std::to_string(tokens) +
@@ -123,38 +145,40 @@ TEST(Attention, EqualsTheJudgeAcrossPageBoundaries) {
   }
 }
 
-TEST(Attention, EqualsTheJudgeForEveryGroupAndHeadDim) {
+TEST_P(AttentionOf, EqualsTheJudgeForEveryGroupAndHeadDim) {
   ThreadPool pool({.threads = 3});
   for (uint32_t group = 1; group <= 17; ++group) {
-    const Fixture fixture(group, 1, 48, 150, group % 3 * 60, group);
+    const Fixture fixture(group, 1, 48, 150, group % 3 * 60, group, GetParam());
     ExpectEqualsJudge(fixture, pool, "group " + std::to_string(group));
   }
   for (const uint32_t head_dim : {16u, 32u, 48u, 64u, 96u, 112u, 128u, 144u, 160u, 256u, 512u}) {
-    const Fixture fixture(2, 1, head_dim, 140, 0, head_dim);
+    const Fixture fixture(2, 1, head_dim, 140, 0, head_dim, GetParam());
     ExpectEqualsJudge(fixture, pool, "head_dim " + std::to_string(head_dim));
   }
 }
 
-TEST(Attention, EqualsTheJudgeWithSoftCap) {
+TEST_P(AttentionOf, EqualsTheJudgeWithSoftCap) {
   ThreadPool pool({.threads = 2});
   for (const float cap : {0.5f, 5.0f, 50.0f}) {
-    ExpectEqualsJudge(Fixture(4, 2, 32, 200, 90, 21, cap), pool, "cap " + std::to_string(cap));
+    ExpectEqualsJudge(Fixture(4, 2, 32, 200, 90, 21, GetParam(), cap), pool,
+                      "cap " + std::to_string(cap));
   }
 }
 
 // The last rows of a long context, which few rows see: a decode step and a short chunk.
-TEST(Attention, EqualsTheJudgeInALongContext) {
+TEST_P(AttentionOf, EqualsTheJudgeInALongContext) {
   ThreadPool pool({.threads = 4});
-  const KvLayout layout = {.layers = 1, .kv_heads = 2, .head_dim = 64};
+  const KvLayout layout = {.layers = 1, .kv_heads = 2, .head_dim = 64, .format = GetParam()};
   constexpr uint32_t kContext = 9000;
   constexpr uint32_t kPages = kContext / kPageTokens + 1;
   base::Rng rng(31);
   std::vector<std::byte> memory(kPages * layout.page_bytes());
-  for (size_t at = 0; at < memory.size(); at += 2) {
-    test::PutHalf(&memory[at], test::RandomFloat(rng, 4.0f));
-  }
   std::vector<std::byte*> pages;
   for (uint32_t i = 0; i < kPages; ++i) pages.push_back(&memory[i * layout.page_bytes()]);
+  const auto keys = test::RandomFloats(rng, kContext * 128);
+  const auto values = test::RandomFloats(rng, kContext * 128);
+  const AttentionSequence all = {.pages = pages, .position = 0, .rows = kContext};
+  StoreKeysValues({pool, *AllKernels().back()}, layout, 0, {&all, 1}, keys.data(), values.data());
   for (const uint32_t heads : {2u, 6u, 14u}) {
     for (const uint32_t rows : {1u, 5u}) {
       for (const uint32_t window : {0u, 4096u}) {
@@ -178,10 +202,10 @@ TEST(Attention, EqualsTheJudgeInALongContext) {
   }
 }
 
-TEST(Attention, ChunksAndThreadsDoNotChangeBits) {
+TEST_P(AttentionOf, ChunksAndThreadsDoNotChangeBits) {
   for (const KernelTable* table : AllKernels()) {
     // The judge computes one query at a time; a short sequence says enough.
-    const Fixture fixture(6, 2, 32, table->name == "scalar" ? 140 : 290, 0, 11);
+    const Fixture fixture(6, 2, 32, table->name == "scalar" ? 140 : 290, 0, 11, GetParam());
     ThreadPool one({.threads = 1});
     const auto expected = fixture.Run({one, *table}, 300);
     for (uint32_t threads = 1; threads <= 8; ++threads) {
@@ -196,19 +220,21 @@ TEST(Attention, ChunksAndThreadsDoNotChangeBits) {
   }
 }
 
-TEST(Attention, IsCloseToSoftmaxInDouble) {
+TEST_P(AttentionOf, IsCloseToSoftmaxInDouble) {
   ThreadPool pool({.threads = 1});
+  const double bound = GetParam() == KvFormat::kF16 ? 3 * 2 * 3e-5 : 3 * 2 * 1e-4;
   for (const float cap : {0.0f, 3.0f}) {
     for (const uint32_t window : {0u, 150u}) {
-      const Fixture fixture(4, 2, 64, 300, window, 12, cap);
+      const Fixture fixture(4, 2, 64, 300, window, 12, GetParam(), cap);
       const auto out = fixture.Run({pool, *AllKernels().back()}, 300);
       for (const uint32_t row : {0u, 1u, 127u, 128u, 299u}) {
         for (uint32_t head = 0; head < 4; ++head) {
           const auto exact = fixture.Exact(row, head);
           for (uint32_t d = 0; d < 64; ++d) {
-            // Scores are off by at most about 64 * |q||k| * scale * 2^-24 < 3e-5, and the weights
-            // by that share; values are at most 3.
-            ASSERT_NEAR(out[(size_t{row} * 4 + head) * 64 + d], exact[d], 3 * 2 * 3e-5) << row;
+            // Scores are off by at most about 64 * |q||k| * scale * 2^-24 < 3e-5 (for q8: q by
+            // 3 / 65534, 64 * 3 * 3 / 65534 * scale in the worst case, a tenth of it at random),
+            // and the weights by that share; values are at most 3.
+            ASSERT_NEAR(out[(size_t{row} * 4 + head) * 64 + d], exact[d], bound) << row;
           }
         }
       }
@@ -217,15 +243,15 @@ TEST(Attention, IsCloseToSoftmaxInDouble) {
 }
 
 // A NaN in a value, or a later key, must not reach queries that do not see it.
-TEST(Attention, LaterTokensCannotReachEarlierQueries) {
+TEST_P(AttentionOf, LaterTokensCannotReachEarlierQueries) {
   ThreadPool pool({.threads = 1});
   for (const KernelTable* table : AllKernels()) {
-    Fixture fixture(4, 2, 32, 140, 0, 41);
+    Fixture fixture(4, 2, 32, 140, 0, 41, GetParam());
     const auto expected = fixture.Run({pool, *table}, 140);
     constexpr uint32_t kBroken = 133;
     for (uint32_t d = 0; d < 64; ++d) {
       fixture.keys_[kBroken * 64 + d] = std::nanf("");
-      fixture.values_[kBroken * 64 + d] = 1e30f;
+      fixture.values_[kBroken * 64 + d] = std::numeric_limits<float>::infinity();
     }
     const auto out = fixture.Run({pool, *table}, 140);
     const size_t before = size_t{kBroken} * 4 * 32;
@@ -234,6 +260,41 @@ TEST(Attention, LaterTokensCannotReachEarlierQueries) {
               "")
         << table->name;
     EXPECT_TRUE(std::isnan(out[before])) << table->name;
+  }
+}
+
+// What eight bits cost: the root of the mean squared error over that of the result. Keys and values
+// here are uniform, the hardest case for the 254 steps of a token's largest magnitude: each is off
+// by 1 / 127 / sqrt(12) of it at most, 0.4 % of its own root mean square.
+TEST(Attention, EightBitsStayWithinTheirRounding) {
+  ThreadPool pool({.threads = 1});
+  const Fixture fixture(6, 2, 64, 500, 0, 51, KvFormat::kQ8);
+  const auto out = fixture.Run({pool, *AllKernels().back()}, 500);
+  double error = 0, size = 0;
+  for (const uint32_t row : {50u, 200u, 499u}) {
+    for (uint32_t head = 0; head < 6; ++head) {
+      const auto exact = fixture.Exact(row, head, false);
+      for (uint32_t d = 0; d < 64; ++d) {
+        const double difference = out[(size_t{row} * 6 + head) * 64 + d] - exact[d];
+        error += difference * difference;
+        size += exact[d] * exact[d];
+      }
+    }
+  }
+  EXPECT_LT(std::sqrt(error / size), 0.02);
+  EXPECT_GT(std::sqrt(error / size), 0.0);
+  RecordProperty("relative_error", std::to_string(std::sqrt(error / size)));
+}
+
+TEST(KvLayout, EightBitsHalveAPage) {
+  const KvLayout half = {.layers = 30, .kv_heads = 3, .head_dim = 64};
+  const KvLayout quant = {.layers = 30, .kv_heads = 3, .head_dim = 64, .format = KvFormat::kQ8};
+  EXPECT_EQ(half.page_bytes(), 30u * 3 * 2 * 64 * 128 * 2);
+  EXPECT_EQ(quant.page_bytes(), 30u * 3 * (2 * 64 * 128 + 2 * 128 * 4));
+  for (const KvLayout& layout : {half, quant}) {
+    EXPECT_EQ(layout.keys_offset(0, 0), 0u);
+    EXPECT_EQ(layout.keys_offset(1, 0), layout.page_bytes() / 30);
+    EXPECT_EQ(layout.value_scales_offset(29, 2) + layout.scale_bytes(), layout.page_bytes());
   }
 }
 

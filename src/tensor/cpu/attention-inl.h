@@ -13,8 +13,6 @@ struct Slots {
 constexpr uint32_t Least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 constexpr uint32_t Most(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
-constexpr uint32_t kChunk = 128;  // rows or columns widened at once
-
 // What a task carries from page to page, and a page's intermediate results.
 struct AttentionState {
   alignas(64) float maximum[kQueriesMax];
@@ -39,66 +37,6 @@ inline Floats Exp2(Floats y) {
 #pragma GCC unroll 6
   for (int i = 5; i >= 0; --i) power = Fma(power, rest, Set(kExp2Factors[i]));
   return Mul(power, PowerOfTwo(shifted));
-}
-
-// ---- scores ----
-
-// A tile of queries against a tile of keys whose first is `key`; `part` is that tile of B.
-template <typename Element, int kQueries, uint32_t kVectors>
-void ScoreTile(const float* const* query, uint32_t dims, const Matrix& part,
-               float (*scores)[kPageTokens], uint32_t key, bool add) {
-  const auto finish = [&](int q, uint32_t v, Floats sum) {
-    Store(&scores[q][key + v * kLanes], sum);
-  };
-  if (!add) {
-    SumTile<Element, kQueries, kVectors>(query, 0, dims, part, nullptr, finish);
-    return;
-  }
-  alignas(64) float start[kQueries][kVectors * kLanes];
-  for (int q = 0; q < kQueries; ++q) {
-    for (uint32_t v = 0; v < kVectors; ++v) {
-      Store(&start[q][v * kLanes], Load(&scores[q][key + v * kLanes]));
-    }
-  }
-  SumTile<Element, kQueries, kVectors>(query, 0, dims, part, start, finish);
-}
-
-void ScoreDirectly(const AttentionTask& task, const Matrix& keys, AttentionState& state) {
-  WithCount(task.queries, [&](auto count) {
-    constexpr uint32_t kVectors = DirectVectors<count.kValue>();
-    constexpr uint32_t kKeys = kVectors * kLanes;
-    for (uint32_t key = state.any.begin / kKeys * kKeys; key < state.any.end; key += kKeys) {
-      const Matrix part = {keys.rows + 2 * key, keys.stride, keys.ahead};
-      ScoreTile<Halfs, count.kValue, kVectors>(task.query, task.head_dim, part, state.scores, key,
-                                               false);
-    }
-  });
-}
-
-void ScoreWidened(const AttentionTask& task, const Matrix& keys, float* widened,
-                  AttentionState& state) {
-  const uint32_t begin = state.any.begin / kTileColumns * kTileColumns;
-  const uint32_t end = (state.any.end + kTileColumns - 1) / kTileColumns * kTileColumns;
-  for (uint32_t dim = 0; dim < task.head_dim; dim += kChunk) {
-    const uint32_t dims = Least(kChunk, task.head_dim - dim);
-    Widen({keys.rows + dim * keys.stride, keys.stride, 0}, 0, dims, begin, end, dims, widened);
-    for (uint32_t key = begin; key < end; key += kTileColumns) {
-      const float* tile = widened + size_t{key - begin} * dims;
-      const Matrix part = {reinterpret_cast<const std::byte*>(tile), 4 * kTileColumns, 0};
-      for (uint32_t first = 0; first < task.queries; first += kTileQueries) {
-        const uint32_t queries = Least(kTileQueries, task.queries - first);
-        if (state.slots[first + queries - 1].end <= key) continue;
-        if (state.slots[first].begin >= key + kTileColumns) continue;
-        const float* query[kTileQueries];
-        for (uint32_t q = 0; q < queries; ++q) query[q] = task.query[first + q] + dim;
-        WithCount(queries, [&](auto count) {
-          constexpr int kQueries = Least(count.kValue, kTileQueries);
-          ScoreTile<Singles, kQueries, kTileVectors>(query, dims, part, state.scores + first, key,
-                                                     dim != 0);
-        });
-      }
-    }
-  }
 }
 
 // ---- softmax ----
@@ -164,76 +102,13 @@ inline void StartSums(uint32_t queries, AttentionState& state) {
 
 // ---- values ----
 
-// A tile of queries and of the dimensions from `dim` on; `part` is that tile of B.
-template <typename Element, int kQueries, uint32_t kVectors>
-void ValueTile(const Matrix& part, uint32_t first, uint32_t dim, AttentionState& state) {
-  const Slots* slots = state.slots + first;
-  const float* const* weights = state.weights + first;
-  const auto put = [&](int q, uint32_t v, Floats sum) {
-    float* out = state.target[first + q] + dim + v * kLanes;
-    if (!state.fold) {
-      Store(out, sum);
-    } else {
-      Store(out, Fma(Load(out), Set(state.keep[first + q]), Mul(sum, Set(state.take[first + q]))));
-    }
-  };
-  const Slots least = slots[0];  // begins and ends ascend
-  const Slots most = slots[kQueries - 1];
-  if (least.begin == most.begin && least.end == most.end) {
-    if (least.begin >= least.end) return;
-    SumTile<Element, kQueries, kVectors>(weights, least.begin, least.end, part, nullptr, put);
-    return;
-  }
-  // Slots valid for all are summed together, those before and after for each query alone.
-  Slots common = {most.begin, least.end};
-  if (common.begin >= common.end) common = {kPageTokens, kPageTokens};
-  alignas(64) float sums[kQueries][kVectors * kLanes];
-  for (int i = 0; i < kQueries; ++i) {
-    SumTile<Element, 1, kVectors>(
-        weights + i, slots[i].begin, Least(common.begin, slots[i].end), part, nullptr,
-        [&](int, uint32_t v, Floats sum) { Store(&sums[i][v * kLanes], sum); });
-  }
-  SumTile<Element, kQueries, kVectors>(
-      weights, common.begin, common.end, part, sums,
-      [&](int q, uint32_t v, Floats sum) { Store(&sums[q][v * kLanes], sum); });
-  for (int i = 0; i < kQueries; ++i) {
-    if (slots[i].begin >= slots[i].end) continue;
-    SumTile<Element, 1, kVectors>(weights + i, Most(common.end, slots[i].begin), slots[i].end, part,
-                                  sums + i, [&](int, uint32_t v, Floats sum) { put(i, v, sum); });
-  }
-}
-
-// Dimensions [dim, head_dim), in tiles of kVectors and then of fewer vectors.
-template <int kQueries, uint32_t kVectors>
-void ValuesDirectly(const Matrix& values, uint32_t dim, uint32_t head_dim, AttentionState& state) {
-  for (; dim + kVectors * kLanes <= head_dim; dim += kVectors * kLanes) {
-    ValueTile<Halfs, kQueries, kVectors>({values.rows + 2 * dim, values.stride, values.ahead}, 0,
-                                         dim, state);
-  }
-  if constexpr (kVectors > 1) {
-    if (dim < head_dim) ValuesDirectly<kQueries, kVectors / 2>(values, dim, head_dim, state);
-  }
-}
-
-void ValuesWidened(const AttentionTask& task, const Matrix& values, float* widened,
-                   AttentionState& state) {
-  for (uint32_t chunk = 0; chunk < task.head_dim; chunk += kChunk) {
-    const uint32_t chunk_end = Least(chunk + kChunk, task.head_dim);
-    Widen(values, state.any.begin, state.any.end, chunk, chunk_end, kPageTokens, widened);
-    for (uint32_t dim = chunk; dim < chunk_end; dim += kTileColumns) {
-      const float* tile = widened + size_t{dim - chunk} * kPageTokens;
-      const Matrix part = {reinterpret_cast<const std::byte*>(tile), 4 * kTileColumns, 0};
-      for (uint32_t first = 0; first < task.queries; first += kTileQueries) {
-        WithCount(Least(kTileQueries, task.queries - first), [&](auto count) {
-          constexpr int kQueries = Least(count.kValue, kTileQueries);
-          if (kLanes == 8 || dim + kLanes < chunk_end) {
-            ValueTile<Singles, kQueries, kTileVectors>(part, first, dim, state);
-          } else {
-            ValueTile<Singles, kQueries, 1>(part, first, dim, state);
-          }
-        });
-      }
-    }
+// One query's sums of a page, of kLanes dimensions from `dim` on.
+inline void PutValues(AttentionState& state, uint32_t q, uint32_t dim, Floats sum) {
+  float* out = state.target[q] + dim;
+  if (!state.fold) {
+    Store(out, sum);
+  } else {
+    Store(out, Fma(Load(out), Set(state.keep[q]), Mul(sum, Set(state.take[q]))));
   }
 }
 
@@ -276,31 +151,28 @@ void AimValues(const AttentionTask& task, float* record, AttentionState& state) 
   }
 }
 
-void AttendPages(const AttentionTask& task, float* widened, AttentionState& state) {
+// A page of one KV head. `ahead`: from it to the next page (0 = none).
+struct Page {
+  const std::byte* bytes;
+  ptrdiff_t ahead;
+};
+
+#include "tensor/cpu/attention_f16-inl.h"
+#include "tensor/cpu/attention_q8-inl.h"
+
+template <typename Pages>
+void AttendPages(const AttentionTask& task, AttentionState& state) {
+  Pages pages(task);
   float* record = task.partials;
   for (uint32_t index = task.page_begin; index < task.page_end; ++index) {
-    FindSlots(task, index * kPageTokens, state);
-    const std::byte* page = task.pages[index];
+    const std::byte* bytes = task.pages[index];
     const bool last = index + 1 == task.page_end;
-    const ptrdiff_t ahead = last ? 0 : task.pages[index + 1] - page;
-    const Matrix keys = {page + task.keys_offset, size_t{2} * kPageTokens, ahead};
-    const Matrix values = {page + task.values_offset, size_t{2} * task.head_dim, ahead};
-    const bool direct = task.queries <= kDirectQueries;
-    if (direct) {
-      ScoreDirectly(task, keys, state);
-    } else {
-      ScoreWidened(task, keys, widened, state);
-    }
+    const Page page = {bytes, last ? 0 : task.pages[index + 1] - bytes};
+    FindSlots(task, index * kPageTokens, state);
+    pages.Score(task, page, state);
     WeighPage(task, state);
     AimValues(task, record, state);
-    if (direct) {
-      WithCount(task.queries, [&](auto count) {
-        ValuesDirectly<count.kValue, DirectVectors<count.kValue>()>(values, 0, task.head_dim,
-                                                                    state);
-      });
-    } else {
-      ValuesWidened(task, values, widened, state);
-    }
+    pages.AddValues(task, page, state);
     if (record != nullptr) record += PartialLayout{task.queries, task.head_dim}.floats();
   }
 }
@@ -321,19 +193,18 @@ inline void DivideValues(uint32_t queries, uint32_t head_dim, const AttentionSta
 
 void Attention(const AttentionTask& task) {
   AttentionState state;
-  alignas(64) float widened[kChunk * kPageTokens];
   StartSums(task.queries, state);
   for (uint32_t q = 0; q < task.queries; ++q) {
     state.weights[q] = state.scores[q];
     state.target[q] = task.out[q];
   }
-  if (task.partials != nullptr) {
-    AttendPages(task, widened, state);
-    return;
+  if (task.partials == nullptr) ClearValues(task.queries, task.head_dim, task.out);
+  if (task.format == KvFormat::kQ8) {
+    AttendPages<QuantisedPages>(task, state);
+  } else {
+    AttendPages<HalfPages>(task, state);
   }
-  ClearValues(task.queries, task.head_dim, task.out);
-  AttendPages(task, widened, state);
-  DivideValues(task.queries, task.head_dim, state, task.out);
+  if (task.partials == nullptr) DivideValues(task.queries, task.head_dim, state, task.out);
 }
 
 void FoldPages(const FoldTask& task) {
@@ -360,6 +231,7 @@ void FoldPages(const FoldTask& task) {
 }
 
 void StoreKeyValue(const StoreTask& task) {
+  if (task.format == KvFormat::kQ8) return StoreQuantised(task);
   for (uint32_t d = 0; d < task.head_dim; d += kLanes) {
     StoreHalfs(task.values + 2 * (size_t{task.slot} * task.head_dim + d), Load(task.value + d));
     uint16_t halfs[kLanes];

@@ -31,14 +31,33 @@ inline void WithCount(uint32_t count, const F& f) {
   }
 }
 
-// Elements of B.
+// What B holds, a lane per column, and how a row is added to a sum.
 struct Halfs {
-  static constexpr uint32_t kBytes = 2;
-  static Floats Read(const std::byte* p) { return LoadHalfs(p); }
+  using Factor = float;
+  using Vector = Floats;
+  static constexpr uint32_t kLaneBytes = 2;
+  static Vector Read(const std::byte* p) { return LoadHalfs(p); }
+  static Vector Resume(const Factor* p) { return Load(p); }
+  static Vector Spread(Factor factor) { return Set(factor); }
+  static Vector Step(Vector factor, Vector element, Vector sum) {
+    return Fma(factor, element, sum);
+  }
 };
-struct Singles {
-  static constexpr uint32_t kBytes = 4;
-  static Floats Read(const std::byte* p) { return Load(reinterpret_cast<const float*>(p)); }
+struct Singles : Halfs {
+  static constexpr uint32_t kLaneBytes = 4;
+  static Vector Read(const std::byte* p) { return Load(reinterpret_cast<const float*>(p)); }
+};
+// Two int8 of adjacent rows; the factor holds two int16. Sums are exact.
+struct BytePairs {
+  using Factor = int32_t;
+  using Vector = Ints;
+  static constexpr uint32_t kLaneBytes = 2;
+  static Vector Read(const std::byte* p) { return WidenBytes(p); }
+  static Vector Resume(const Factor* p) { return LoadBytes(p); }
+  static Vector Spread(Factor factor) { return SetInts(factor); }
+  static Vector Step(Vector factor, Vector element, Vector sum) {
+    return AddPairs(factor, element, sum);
+  }
 };
 
 // Queries that share a tile of widened elements, and the tile's vectors: they fill the registers.
@@ -47,8 +66,9 @@ constexpr uint32_t kTileVectors = 2;
 constexpr uint32_t kTileColumns = kTileVectors * kLanes;
 static_assert(kQueriesMax % kTileQueries == 0);
 
-// Up to this many queries read the page directly.
+// Up to this many queries read the page directly, all in one tile or in tiles of four.
 constexpr uint32_t kDirectQueries = 8;
+constexpr uint32_t DirectTile(uint32_t queries) { return queries <= kTileQueries ? queries : 4; }
 
 // Vectors of a tile over directly read elements, for as many queries: enough independent sums to
 // hide the latency of Fma, and as few conversions as the registers allow.
@@ -56,8 +76,8 @@ template <int kQueries>
 constexpr uint32_t DirectVectors() {
   if (kQueries == 1) return 8;
   if (kQueries <= 3) return 4;
-  if (kLanes == 8) return kQueries <= 6 ? 2 : 1;
-  return kQueries == 4 ? 4 : 2;
+  if (kLanes == 8) return 2;
+  return kQueries <= 7 ? 4 : 2;
 }
 
 // A part of B: rows of `stride` bytes; the first row read is row 0. The same rows of the page to
@@ -71,47 +91,54 @@ struct Matrix {
 // sum[q][v] = start[q][v] + a[q][row] * B[row][v] for rows [begin, end) in order, with one rounding
 // each; then finish(q, v, sum). `start` null: zeros.
 template <typename Element, int kQueries, uint32_t kVectors, typename Finish>
-inline void SumTile(const float* const* a, uint32_t begin, uint32_t end, const Matrix& b,
-                    const float (*start)[kVectors * kLanes], const Finish& finish) {
-  Floats sums[kQueries][kVectors];
-  const float* factors[kQueries];
+inline void SumTile(const typename Element::Factor* const* a, uint32_t begin, uint32_t end,
+                    const Matrix& b, const typename Element::Factor (*start)[kVectors * kLanes],
+                    const Finish& finish) {
+  using Vector = typename Element::Vector;
+  Vector sums[kQueries][kVectors];
+  const typename Element::Factor* factors[kQueries];
 #pragma GCC unroll 8
   for (int q = 0; q < kQueries; ++q) {
     factors[q] = a[q];
 #pragma GCC unroll 8
     for (uint32_t v = 0; v < kVectors; ++v) {
-      sums[q][v] = start == nullptr ? Zero() : Load(&start[q][v * kLanes]);
+      sums[q][v] = start == nullptr ? Vector{} : Element::Resume(&start[q][v * kLanes]);
     }
   }
   const std::byte* row = b.rows + begin * b.stride;
   for (uint32_t k = begin; k < end; ++k, row += b.stride) {
-    if constexpr (Element::kBytes == 2) {  // towards L2; a line at a time
+    if constexpr (Element::kLaneBytes == 2) {  // a page: towards L2, a line at a time
 #pragma GCC unroll 4
       for (uint32_t byte = 0; byte < 2 * kVectors * kLanes; byte += 64) {
         __builtin_prefetch(row + b.ahead + byte, 0, 2);
       }
     }
+    const auto read = [&](uint32_t v) {
+      return Element::Read(row + v * kLanes * Element::kLaneBytes);
+    };
     if constexpr (kQueries < static_cast<int>(kVectors)) {
-      Floats factor[kQueries];
+      Vector factor[kQueries];
 #pragma GCC unroll 8
-      for (int q = 0; q < kQueries; ++q) factor[q] = Set(factors[q][k]);
+      for (int q = 0; q < kQueries; ++q) factor[q] = Element::Spread(factors[q][k]);
 #pragma GCC unroll 8
       for (uint32_t v = 0; v < kVectors; ++v) {
-        const Floats element = Element::Read(row + v * kLanes * Element::kBytes);
+        const Vector element = read(v);
 #pragma GCC unroll 8
-        for (int q = 0; q < kQueries; ++q) sums[q][v] = Fma(factor[q], element, sums[q][v]);
+        for (int q = 0; q < kQueries; ++q) {
+          sums[q][v] = Element::Step(factor[q], element, sums[q][v]);
+        }
       }
     } else {
-      Floats elements[kVectors];
+      Vector elements[kVectors];
 #pragma GCC unroll 8
-      for (uint32_t v = 0; v < kVectors; ++v) {
-        elements[v] = Element::Read(row + v * kLanes * Element::kBytes);
-      }
+      for (uint32_t v = 0; v < kVectors; ++v) elements[v] = read(v);
 #pragma GCC unroll 8
       for (int q = 0; q < kQueries; ++q) {
-        const Floats factor = Set(factors[q][k]);
+        const Vector factor = Element::Spread(factors[q][k]);
 #pragma GCC unroll 8
-        for (uint32_t v = 0; v < kVectors; ++v) sums[q][v] = Fma(factor, elements[v], sums[q][v]);
+        for (uint32_t v = 0; v < kVectors; ++v) {
+          sums[q][v] = Element::Step(factor, elements[v], sums[q][v]);
+        }
       }
     }
   }

@@ -50,6 +50,26 @@ inline float MaxOfLanes(Floats a) {
   four = _mm_max_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
 }
+// 2 * kLanes int8 as int16; pairs of them times pairs, added to int32.
+inline Ints WidenBytes(const void* p) {
+  return _mm256_cvtepi8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+}
+inline Ints SetInts(int32_t x) { return _mm256_set1_epi32(x); }
+inline Ints AddPairs(Ints a, Ints b, Ints sum) {
+  return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
+}
+inline Ints MagnitudeBits(Floats a) {
+  return _mm256_and_si256(_mm256_castps_si256(a), _mm256_set1_epi32(INT32_MAX));
+}
+inline Ints MaxInts(Ints a, Ints b) { return _mm256_max_epi32(a, b); }
+// To nearest even, which must fit.
+inline void StoreWords(int16_t* p, Floats v) {
+  const Ints rounded = _mm256_cvtps_epi32(v);
+  _mm_storeu_si128(
+      reinterpret_cast<__m128i*>(p),
+      _mm_packs_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1)));
+}
+
 // The sum of 16 virtual lanes: i + 8, then + 4, + 2, + 1.
 inline float SumOfSixteen(const Floats (&lanes)[2]) {
   const Floats eight = _mm256_add_ps(lanes[0], lanes[1]);

@@ -51,6 +51,21 @@ inline Floats PowerOfTwo(Floats a) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(a), 23));
 }
 inline float MaxOfLanes(Floats a) { return _mm512_reduce_max_ps(a); }
+// 2 * kLanes int8 as int16; pairs of them times pairs, added to int32.
+inline Ints WidenBytes(const void* p) {
+  return _mm512_cvtepi8_epi16(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
+}
+inline Ints SetInts(int32_t x) { return _mm512_set1_epi32(x); }
+inline Ints AddPairs(Ints a, Ints b, Ints sum) { return _mm512_dpwssd_epi32(sum, a, b); }
+inline Ints MagnitudeBits(Floats a) {
+  return _mm512_and_si512(_mm512_castps_si512(a), _mm512_set1_epi32(INT32_MAX));
+}
+inline Ints MaxInts(Ints a, Ints b) { return _mm512_max_epi32(a, b); }
+// To nearest even, which must fit.
+inline void StoreWords(int16_t* p, Floats v) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(v)));
+}
+
 // The sum of 16 virtual lanes: i + 8, then + 4, + 2, + 1.
 inline float SumOfSixteen(const Floats (&lanes)[1]) {
   const __m256 eight =

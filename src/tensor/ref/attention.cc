@@ -29,40 +29,104 @@ float Exp2(float y) {
   return power * std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) << 23);
 }
 
-float Score(const AttentionTask& task, const float* query, const std::byte* keys, uint32_t key) {
-  float score = 0;
-  for (uint32_t d = 0; d < task.head_dim; ++d) {
-    score = std::fma(query[d], LoadHalf(keys + 2 * (size_t{d} * kPageTokens + key)), score);
+// Rounds values to integers in [-most, most]; returns the scale that undoes it.
+float Quantise(const float* x, uint32_t count, float most, int32_t* quants) {
+  float magnitude = 0;
+  bool finite = true;
+  for (uint32_t i = 0; i < count; ++i) {
+    finite = finite && std::isfinite(x[i]);
+    magnitude = std::max(magnitude, std::fabs(x[i]));
   }
-  if (task.cap == 0) return score;
-  return ExactTanh(score * task.cap_scale) * task.cap;
+  const bool zero = !finite || magnitude < kQuantLeast;
+  for (uint32_t i = 0; i < count; ++i) {
+    quants[i] = zero ? 0 : static_cast<int32_t>(std::nearbyint(x[i] * (most / magnitude)));
+  }
+  if (!finite) return NAN;
+  return zero ? 0.0f : magnitude / most;
+}
+
+// Byte (row, column) of a plane of `columns` columns, whose rows lie in pairs.
+size_t PairedAt(uint32_t row, uint32_t columns, uint32_t column) {
+  return (size_t{row / 2} * columns + column) * 2 + row % 2;
+}
+
+// The query's product with each of the slots [begin, end).
+void ScoreHalfs(const AttentionTask& task, const float* query, const std::byte* page,
+                uint32_t begin, uint32_t end, float* scores) {
+  const std::byte* keys = page + task.keys_offset;
+  for (uint32_t key = begin; key < end; ++key) {
+    scores[key] = 0;
+    for (uint32_t d = 0; d < task.head_dim; ++d) {
+      const float element = LoadHalf(keys + 2 * (size_t{d} * kPageTokens + key));
+      scores[key] = std::fma(query[d], element, scores[key]);
+    }
+  }
+}
+
+void ScoreQuants(const AttentionTask& task, const float* query, const std::byte* page,
+                 uint32_t begin, uint32_t end, float* scores) {
+  const std::byte* keys = page + task.keys_offset;
+  int32_t quants[kHeadDimMax];
+  const float scale = Quantise(query, task.head_dim, kFactorMax, quants);
+  for (uint32_t key = begin; key < end; ++key) {
+    int32_t dot = 0;
+    for (uint32_t d = 0; d < task.head_dim; ++d) {
+      dot += quants[d] * static_cast<int8_t>(keys[PairedAt(d, kPageTokens, key)]);
+    }
+    scores[key] = static_cast<float>(dot) *
+                  (scale * LoadFloat(page + task.key_scales_offset + sizeof(float) * key));
+  }
+}
+
+// The sum of the slots' values times their weights.
+void SumHalfs(const AttentionTask& task, const float* weights, const std::byte* page,
+              uint32_t begin, uint32_t end, float* sums) {
+  const std::byte* values = page + task.values_offset;
+  for (uint32_t d = 0; d < task.head_dim; ++d) {
+    sums[d] = 0;
+    for (uint32_t key = begin; key < end; ++key) {
+      const float element = LoadHalf(values + 2 * (size_t{key} * task.head_dim + d));
+      sums[d] = std::fma(weights[key], element, sums[d]);
+    }
+  }
+}
+
+void SumQuants(const AttentionTask& task, const float* weights, const std::byte* page,
+               uint32_t begin, uint32_t end, float* sums) {
+  const std::byte* values = page + task.values_offset;
+  float scaled[kPageTokens];
+  for (uint32_t key = begin; key < end; ++key) {
+    scaled[key] = weights[key] * LoadFloat(page + task.value_scales_offset + sizeof(float) * key);
+  }
+  int32_t quants[kPageTokens];
+  const float scale = Quantise(scaled + begin, end - begin, kFactorMax, quants + begin);
+  for (uint32_t d = 0; d < task.head_dim; ++d) {
+    int32_t sum = 0;
+    for (uint32_t key = begin; key < end; ++key) {
+      sum += quants[key] * static_cast<int8_t>(values[PairedAt(key, task.head_dim, d)]);
+    }
+    sums[d] = static_cast<float>(sum) * scale;
+  }
 }
 
 // Slots [begin, end) of one page, at least one.
 void AttendPage(const AttentionTask& task, const float* query, const std::byte* page,
                 uint32_t begin, uint32_t end, Partial& partial) {
-  const std::byte* values = page + task.values_offset;
+  const bool quants = task.format == KvFormat::kQ8;
   float weights[kPageTokens];
-  float maximum = -INFINITY;
+  (quants ? ScoreQuants : ScoreHalfs)(task, query, page, begin, end, weights);
+  partial.maximum = -INFINITY;
   for (uint32_t key = begin; key < end; ++key) {
-    weights[key] = Score(task, query, page + task.keys_offset, key);
-    if (weights[key] > maximum) maximum = weights[key];
+    if (task.cap != 0) weights[key] = ExactTanh(weights[key] * task.cap_scale) * task.cap;
+    partial.maximum = std::max(partial.maximum, weights[key]);
   }
   float lanes[16] = {};
   for (uint32_t key = begin; key < end; ++key) {
-    weights[key] = Exp2((weights[key] - maximum) * task.exponent_scale);
+    weights[key] = Exp2((weights[key] - partial.maximum) * task.exponent_scale);
     lanes[key % 16] += weights[key];
   }
-  partial.maximum = maximum;
   partial.sum = FoldLanes(lanes);
-  for (uint32_t d = 0; d < task.head_dim; ++d) {
-    float value = 0;
-    for (uint32_t key = begin; key < end; ++key) {
-      value =
-          std::fma(weights[key], LoadHalf(values + 2 * (size_t{key} * task.head_dim + d)), value);
-    }
-    partial.values[d] = value;
-  }
+  (quants ? SumQuants : SumHalfs)(task, weights, page, begin, end, partial.values);
 }
 
 void Fold(float exponent_scale, uint32_t head_dim, const Partial& page, Partial& running) {
@@ -129,11 +193,24 @@ void FoldPages(const FoldTask& task) {
 }
 
 void StoreKeyValue(const StoreTask& task) {
-  for (uint32_t d = 0; d < task.head_dim; ++d) {
+  const uint32_t dims = task.head_dim;
+  if (task.format == KvFormat::kQ8) {
+    int32_t keys[kHeadDimMax], values[kHeadDimMax];
+    const float key_scale = Quantise(task.key, dims, kKvQuantMax, keys);
+    const float value_scale = Quantise(task.value, dims, kKvQuantMax, values);
+    for (uint32_t d = 0; d < dims; ++d) {
+      task.keys[PairedAt(d, kPageTokens, task.slot)] = static_cast<std::byte>(keys[d]);
+      task.values[PairedAt(task.slot, dims, d)] = static_cast<std::byte>(values[d]);
+    }
+    std::memcpy(task.key_scales + sizeof(float) * task.slot, &key_scale, sizeof(float));
+    std::memcpy(task.value_scales + sizeof(float) * task.slot, &value_scale, sizeof(float));
+    return;
+  }
+  for (uint32_t d = 0; d < dims; ++d) {
     const uint16_t key = FloatToHalf(task.key[d]);
     const uint16_t value = FloatToHalf(task.value[d]);
     std::memcpy(task.keys + 2 * (size_t{d} * kPageTokens + task.slot), &key, 2);
-    std::memcpy(task.values + 2 * (size_t{task.slot} * task.head_dim + d), &value, 2);
+    std::memcpy(task.values + 2 * (size_t{task.slot} * dims + d), &value, 2);
   }
 }
 
