@@ -1,5 +1,6 @@
 // cli/model_command.cc
-// The four subcommands over model store, pull and inspection.
+// The subcommands over model store, pull and inspection; quantize and perplexity have files of
+// their own.
 #include "cli/model_command.h"
 
 #include <fmt/format.h>
@@ -117,6 +118,18 @@ base::Status RunVerify(const ModelStore& store, const ModelCommand& command) {
   return worst;
 }
 
+base::Status RunQuantizeOn(const ModelStore& store, const QuantizeSettings& settings) {
+  ASSIGN_OR_RETURN(const ModelReference model, Present(store, settings.model));
+  return RunQuantize(settings, model);
+}
+
+base::Status RunPerplexityOn(const ModelStore& store, const PerplexitySettings& settings) {
+  ASSIGN_OR_RETURN(const ModelReference model, Present(store, settings.model));
+  if (settings.reference.empty()) return RunPerplexity(settings, model, nullptr);
+  ASSIGN_OR_RETURN(const ModelReference reference, Present(store, settings.reference));
+  return RunPerplexity(settings, model, &reference);
+}
+
 CLI::App* Declare(CLI::App& parent, const char* name, const char* what, const char* examples) {
   CLI::App* app = parent.add_subcommand(name, what);
   app->footer(examples);
@@ -164,6 +177,9 @@ void DeclareModel(CLI::App& app, ModelCommand& command) {
       "in it. Without an argument, every model in the cache.",
       "Examples:\n  plumb model verify\n  plumb model verify ./model.gguf");
   command.verify->add_option("MODEL", command.model, kModelArgumentHelp);
+
+  command.quantize = DeclareQuantize(app, command.quantize_settings);
+  command.perplexity = DeclarePerplexity(app, command.perplexity_settings);
 }
 
 base::Status RunModel(const ModelCommand& command, const VariableReader& variables) {
@@ -172,6 +188,8 @@ base::Status RunModel(const ModelCommand& command, const VariableReader& variabl
   if (command.pull->parsed()) return RunPull(store, command.model);
   if (command.inspect->parsed()) return RunInspect(store, command);
   if (command.verify->parsed()) return RunVerify(store, command);
+  if (command.quantize->parsed()) return RunQuantizeOn(store, command.quantize_settings);
+  if (command.perplexity->parsed()) return RunPerplexityOn(store, command.perplexity_settings);
   Print(command.json ? ListJson(store) : ListText(store));
   return base::OkStatus();
 }

@@ -1,5 +1,6 @@
 // cli/model_command.h
-// `plumb model pull | list | inspect | verify`: the cache, and what a model file holds.
+// `plumb model pull | list | inspect | verify | quantize | perplexity`: the cache, what a model
+// file holds, and making and judging others.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -7,7 +8,9 @@
 
 #include "base/status.h"
 #include "cli/model_store.h"
+#include "cli/perplexity.h"
 #include "cli/progress.h"
+#include "cli/quantize.h"
 
 namespace plumb::cli {
 
@@ -17,10 +20,14 @@ struct ModelCommand {
   CLI::App* list = nullptr;
   CLI::App* inspect = nullptr;
   CLI::App* verify = nullptr;
+  CLI::App* quantize = nullptr;
+  CLI::App* perplexity = nullptr;
   std::string model;            // alias or path; may be empty for verify
   uint64_t context_tokens = 0;  // 0 = the model's own
   bool whole_template = false;
   bool json = false;
+  QuantizeSettings quantize_settings;
+  PerplexitySettings perplexity_settings;
 };
 
 // Declares `plumb model ...`. `command` is borrowed until the command line is parsed.

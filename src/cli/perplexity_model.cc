@@ -1,0 +1,96 @@
+// cli/perplexity_model.cc
+// Loading and tokenizing behind cli/perplexity_model.h.
+#include "cli/perplexity_model.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cli/sha256.h"
+#include "engine/vocabulary.h"
+#include "model/load.h"
+
+namespace plumb::cli {
+namespace {
+
+using base::TokenId;
+
+base::Status Named(const ModelReference& reference, const base::Status& status) {
+  return base::Status(
+      status.code() == base::Code::kInvalidArgument ? base::Code::kCorrupt : status.code(),
+      "cannot load '" + reference.path + "': " + status.message());
+}
+
+}  // namespace
+
+base::Result<MeasuredModel> LoadToMeasure(const ModelReference& reference, uint32_t context,
+                                          const MeasureSurroundings& surroundings) {
+  const auto file = model::OpenModelFile(reference.path);
+  if (!file.ok()) return Named(reference, file.status());
+  const auto vocabulary = engine::ReadVocabulary(**file);
+  if (!vocabulary.ok()) return Named(reference, vocabulary.status());
+  auto tokenizer = text::Tokenizer::FromVocabulary(*vocabulary);
+  if (!tokenizer.ok()) return Named(reference, tokenizer.status());
+
+  Progress progress(surroundings.clock, surroundings.output, "load", ProgressUnit::kBytes);
+  const model::LoadOptions options{
+      .pool = surroundings.pool,
+      .kernels = surroundings.kernels,
+      .rows_max = kMeasureRows,
+      .logits_rows_max = kMeasureLogitsRows,
+      .context_max = context,
+      .progress = [&, started = false](const model::LoadProgress& state) mutable {
+        if (!std::exchange(started, true)) {
+          progress.Start("load " + reference.id, 0, state.bytes_total);
+        }
+        progress.Update(state.bytes_done);
+      }};
+  auto loaded = model::LoadModel(**file, options);
+  progress.Finish();
+  if (!loaded.ok()) return Named(reference, loaded.status());
+  const uint32_t context_max = (*loaded)->info().context_max;
+  if (context_max < context) {
+    return base::InvalidArgument(
+        "--context", fmt::format("--context: {} is more than the {} tokens of '{}'", context,
+                                 context_max, reference.id));
+  }
+  return MeasuredModel{*std::move(loaded), *std::move(tokenizer)};
+}
+
+base::Result<MeasuredText> Tokenize(std::string_view text, const text::Tokenizer& tokenizer) {
+  constexpr auto kAsText = text::ControlTokens::kAsText;
+  auto tokens = tokenizer.Encode(text, kAsText, true);
+  auto around = tokenizer.Encode("", kAsText, true);
+  for (const auto* result : {&tokens, &around}) {
+    if (result->ok()) continue;
+    return base::InvalidArgument("--text", "--text: " + result->status().message());
+  }
+  MeasuredText measured{*std::move(tokens), std::nullopt};
+  if (!around->empty() && tokenizer.bos() == around->front()) measured.bos = around->front();
+  return measured;
+}
+
+std::string Digest(std::span<const TokenId> tokens) {
+  Sha256 hash;
+  for (const TokenId token : tokens) {
+    const auto id = static_cast<uint32_t>(token);
+    const char bytes[] = {static_cast<char>(id), static_cast<char>(id >> 8),
+                          static_cast<char>(id >> 16), static_cast<char>(id >> 24)};
+    hash.Update({bytes, sizeof bytes});
+  }
+  return hash.Finish();
+}
+
+base::Result<Measurement> MeasureWithProgress(const MeasureJob& job, MeasureParts parts,
+                                              const MeasureSurroundings& surroundings) {
+  Progress progress(surroundings.clock, surroundings.output, "measure", ProgressUnit::kItems);
+  progress.Start("windows", 0, WindowsOf(job));
+  parts.progress = [&](uint64_t done, double perplexity) {
+    progress.Update(done, fmt::format("perplexity {:.3f}", perplexity));
+  };
+  auto measured = Measure(job, parts);
+  progress.Finish();
+  return measured;
+}
+
+}  // namespace plumb::cli
