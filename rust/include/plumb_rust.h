@@ -62,7 +62,10 @@ typedef struct {
 
 int32_t plumb_tokenizer_from_vocabulary(const plumb_vocabulary* vocabulary, plumb_tokenizer** out,
                                         plumb_buffer* error);
-int32_t plumb_tokenizer_from_json(plumb_view json, plumb_tokenizer** out, plumb_buffer* error);
+// With `ids_max` != 0, added tokens with an id from there on are left out, and other entries there
+// are refused.
+int32_t plumb_tokenizer_from_json(plumb_view json, uint32_t ids_max, plumb_tokenizer** out,
+                                  plumb_buffer* error);
 void plumb_tokenizer_free(plumb_tokenizer* tokenizer);
 
 uint32_t plumb_tokenizer_size(const plumb_tokenizer* tokenizer);

@@ -68,12 +68,13 @@ pub unsafe extern "C" fn plumb_tokenizer_from_vocabulary(
 #[no_mangle]
 pub unsafe extern "C" fn plumb_tokenizer_from_json(
     json: View,
+    ids_max: u32,
     out: *mut *mut Tokenizer,
     error: *mut Owned<u8>,
 ) -> i32 {
     out.write(std::ptr::null_mut());
     guard(error, || {
-        let tokenizer = tokenizer_json::build(json.text("tokenizer.json")?)?;
+        let tokenizer = tokenizer_json::build(json.text("tokenizer.json")?, ids_max)?;
         out.write(Box::into_raw(Box::new(tokenizer)));
         Ok(())
     })

@@ -13,20 +13,38 @@ use crate::tokenizer::{byte_of_name, Encoder, Entry, Kind, Tokenizer};
 /// As text::kTokensMax.
 const TOKENS_MAX: usize = 1 << 20;
 
-pub fn build(json: &str) -> Result<Tokenizer, Failure> {
-    let parsed: Value = serde_json::from_str(json)
+/// With `ids_max` != 0 no entry has an id from there on: added tokens are left out, since models
+/// are published whose tokenizer names one that the model lacks (Gemma 3, for images).
+pub fn build(json: &str, ids_max: u32) -> Result<Tokenizer, Failure> {
+    let mut parsed: Value = serde_json::from_str(json)
         .map_err(|error| Failure::Invalid(format!("tokenizer.json is not JSON: {error}")))?;
     let decoder = Decoder::of(&parsed["decoder"])?;
-    let mut parsing = CrateTokenizer::from_bytes(json.as_bytes())
+    let shorter = (ids_max != 0 && drop_added(&mut parsed, ids_max)).then(|| parsed.to_string());
+    let mut parsing = CrateTokenizer::from_bytes(shorter.as_deref().unwrap_or(json).as_bytes())
         .map_err(|error| Failure::Invalid(format!("tokenizer.json: {error}")))?;
     parsing.with_padding(None);
     parsing
         .with_truncation(None)
         .map_err(|error| Failure::Invalid(format!("tokenizer.json: {error}")))?;
     let entries = entries(&parsing, &decoder)?;
+    if ids_max != 0 && entries.len() > ids_max as usize {
+        return Err(Failure::Invalid(format!(
+            "tokenizer.json has ids up to {}, but the model has {ids_max} entries",
+            entries.len() - 1
+        )));
+    }
     let mut plain = parsing.clone();
     plain.set_encode_special_tokens(true);
     Ok(Tokenizer { entries, encoder: Box::new(JsonEncoder { parsing, plain }) })
+}
+
+/// Whether any was left out.
+fn drop_added(json: &mut Value, ids_max: u32) -> bool {
+    let added = json.get_mut("added_tokens").and_then(Value::as_array_mut);
+    let Some(added) = added else { return false };
+    let before = added.len();
+    added.retain(|token| token["id"].as_u64().is_none_or(|id| id < u64::from(ids_max)));
+    added.len() != before
 }
 
 /// Whether special tokens are parsed is a property of the crate's tokenizer, so there are two.

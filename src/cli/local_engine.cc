@@ -188,8 +188,7 @@ base::Status LocalEngine::LoadParts(const EngineSettings& settings,
 }
 
 base::Status LocalEngine::LoadText(const model::Checkpoint& file) {
-  ASSIGN_OR_RETURN(const text::VocabularySpec vocabulary, engine::ReadVocabulary(file));
-  ASSIGN_OR_RETURN(tokenizer_, text::Tokenizer::FromVocabulary(vocabulary));
+  ASSIGN_OR_RETURN(tokenizer_, engine::MakeTokenizer(file));
   ASSIGN_OR_RETURN(const std::string source, engine::ReadChatTemplate(file));
   can_chat_ = !source.empty();
   text::TemplateVariables names;

@@ -1,5 +1,5 @@
-// engine/vocabulary.cc: the keys of a GGUF tokenizer, read one by one. The names are those of
-// ggml's gguf.md, "seperator" included.
+// engine/vocabulary.cc: the keys of a tokenizer, read one by one. The names are those of ggml's
+// gguf.md, "seperator" included, or of model/hf_text.h.
 #include "engine/vocabulary.h"
 
 #include <fmt/format.h>
@@ -7,6 +7,10 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string_view>
+#include <utility>
+
+#include "model/hf_text.h"
 
 namespace plumb::engine {
 namespace {
@@ -84,6 +88,46 @@ base::Result<text::VocabularySpec> ReadVocabulary(const Checkpoint& file) {
   RETURN_IF_ERROR(ReadKinds(file, spec.kinds));
   RETURN_IF_ERROR(ReadSpecials(file, spec));
   return spec;
+}
+
+namespace {
+
+base::Result<std::unique_ptr<text::Tokenizer>> FromFolder(const Checkpoint& file) {
+  ASSIGN_OR_RETURN(const std::string_view json, file.Text(model::kHfTokenizerKey));
+  text::JsonSettings settings;
+  for (const auto& [key, name] :
+       {std::pair(model::kHfBosKey, &settings.bos), std::pair(model::kHfEosKey, &settings.eos)}) {
+    if (!file.Has(key)) continue;
+    ASSIGN_OR_RETURN(*name, file.Text(key));
+  }
+  RETURN_IF_ERROR(ReadFlag(file, model::kHfAddBosKey, settings.add_bos));
+  RETURN_IF_ERROR(ReadFlag(file, model::kHfAddEosKey, settings.add_eos));
+  if (file.Has(model::kHfEndIdsKey)) {
+    ASSIGN_OR_RETURN(const auto ids, file.Integers(model::kHfEndIdsKey));
+    for (const int64_t id : ids) {
+      if (id < 0 || id > std::numeric_limits<uint32_t>::max()) {
+        return base::Corrupt(
+            fmt::format("{} holds {}, which is no token id", model::kHfEndIdsKey, id));
+      }
+      settings.end_ids.push_back(static_cast<uint32_t>(id));
+    }
+  }
+  const model::GgufTensor* embedding = file.FindTensor("token_embd.weight");
+  if (embedding != nullptr && embedding->dims[1] <= std::numeric_limits<uint32_t>::max()) {
+    settings.ids_max = static_cast<uint32_t>(embedding->dims[1]);
+  }
+  return text::Tokenizer::FromJson(json, settings);
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<text::Tokenizer>> MakeTokenizer(const Checkpoint& file) {
+  if (file.Has("tokenizer.ggml.model")) {
+    ASSIGN_OR_RETURN(const text::VocabularySpec vocabulary, ReadVocabulary(file));
+    return text::Tokenizer::FromVocabulary(vocabulary);
+  }
+  if (file.Has(model::kHfTokenizerKey)) return FromFolder(file);
+  return base::NotFound("the model has no tokenizer (tokenizer.json, or tokenizer.ggml.model)");
 }
 
 base::Result<std::string> ReadChatTemplate(const Checkpoint& file) {

@@ -1,8 +1,10 @@
 // engine/vocabulary.h
-// What a GGUF file says of its tokenizer (keys tokenizer.ggml.*) and chat template, copied into the
-// terms of module text. Here, because text knows no model files and model knows no text.
+// What a checkpoint says of its tokenizer and chat template, in the terms of module text: a GGUF
+// file's vocabulary (keys tokenizer.ggml.*), or a folder's tokenizer.json. Here, because text knows
+// no model files and model knows no text.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "base/result.h"
@@ -14,6 +16,11 @@ namespace plumb::engine {
 // Shapes and ranges are checked by text::Tokenizer, not here. kNotFound: the file has no tokenizer;
 // kCorrupt: a key of the wrong type, or an id or kind out of its type's range.
 base::Result<text::VocabularySpec> ReadVocabulary(const model::Checkpoint& file);
+
+// The checkpoint's tokenizer, built from the vocabulary where there is one, else from
+// tokenizer.huggingface.json. kNotFound: the checkpoint has neither; else the errors of
+// ReadVocabulary and text::Tokenizer.
+base::Result<std::unique_ptr<text::Tokenizer>> MakeTokenizer(const model::Checkpoint& file);
 
 // The Jinja source of tokenizer.chat_template; empty when the file has none. kCorrupt: not a text.
 base::Result<std::string> ReadChatTemplate(const model::Checkpoint& file);

@@ -72,8 +72,12 @@ struct Tokenizer::State {
   std::set<std::string_view> control_names;  // borrowed from `handle`
   std::set<size_t, std::greater<>> control_lengths;
   uint32_t token_bytes_max = 1;
+  // What Encode adds or takes off around a text, besides what the library does.
+  bool put_bos = false, cut_bos = false, put_eos = false, cut_eos = false;
 
   void DescribeTokens();
+  base::Status NameTokens(const JsonSettings& settings);
+  base::Status DecideAround(const JsonSettings& settings);
 };
 
 // What later calls ask of all tokens at once.
@@ -105,7 +109,74 @@ base::Result<std::unique_ptr<Tokenizer>> Tokenizer::FromVocabulary(const Vocabul
   return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(state)));
 }
 
-base::Result<std::unique_ptr<Tokenizer>> Tokenizer::FromJson(std::string_view tokenizer_json) {
+// BOS, EOS and the tokens that end an answer: as the settings say, else known by name.
+base::Status Tokenizer::State::NameTokens(const JsonSettings& settings) {
+  const uint32_t size = plumb_tokenizer_size(handle.get());
+  std::vector<std::string_view> end_names;
+  std::set<uint32_t> ends;
+  uint32_t bos_rank = 0, eos_rank = 0;
+  for (uint32_t id = 0; id < size; ++id) {
+    const std::string_view name = Text(plumb_tokenizer_name(handle.get(), id));
+    if (settings.bos == name) bos = TokenId{id};
+    if (settings.eos == name) eos = TokenId{id};
+    if (!plumb_tokenizer_is_control(handle.get(), id)) continue;
+    if (IsEndName(name)) end_names.push_back(name);
+    if (!settings.bos && BosNameRank(name) > bos_rank) {
+      bos_rank = BosNameRank(name), bos = TokenId{id};
+    }
+    if (!settings.eos && EosNameRank(name) > eos_rank) {
+      eos_rank = EosNameRank(name), eos = TokenId{id};
+    }
+  }
+  if (settings.bos && !bos) return base::InvalidArgument("bos_token", "bos_token is no token");
+  if (settings.eos && !eos) return base::InvalidArgument("eos_token", "eos_token is no token");
+  const bool skip_end = EndOnlyEndsAPart(end_names);
+  for (uint32_t id = 0; id < size; ++id) {
+    const std::string_view name = Text(plumb_tokenizer_name(handle.get(), id));
+    if (!plumb_tokenizer_is_control(handle.get(), id) || !IsEndName(name)) continue;
+    if (!(skip_end && name == "<|end|>")) ends.insert(id);
+  }
+  if (settings.eos) ends.insert(base::Index(*eos));
+  for (const uint32_t id : settings.end_ids) {
+    if (id >= size) {
+      return base::InvalidArgument(
+          "eos_token_id", fmt::format("eos_token_id {} is no token: there are {}", id, size));
+    }
+    ends.insert(id);
+  }
+  for (const uint32_t id : ends) end_tokens.push_back(TokenId{id});
+  return base::OkStatus();
+}
+
+// transformers lets add_bos_token replace what tokenizer.json puts around a text.
+base::Status Tokenizer::State::DecideAround(const JsonSettings& settings) {
+  if (!settings.add_bos && !settings.add_eos) return base::OkStatus();
+  if (settings.add_bos == true && !bos) {
+    return base::InvalidArgument("add_bos_token", "a BOS token is asked for and none is named");
+  }
+  if (settings.add_eos == true && !eos) {
+    return base::InvalidArgument("add_eos_token", "an EOS token is asked for and none is named");
+  }
+  plumb_ids ids = {nullptr, 0, 0};
+  RustBuffer error;
+  const int32_t code =
+      plumb_tokenizer_encode(handle.get(), View(""), true, true, &ids, error.out());
+  if (code != PLUMB_OK) return RustStatus(code, error, "tokenizer.json");
+  const bool has_bos = bos && ids.size > 0 && ids.data[0] == base::Index(*bos);
+  const bool has_eos = eos && ids.size > 0 && ids.data[ids.size - 1] == base::Index(*eos) &&
+                       !(has_bos && bos == eos && ids.size == 1);
+  plumb_ids_free(ids);
+  const bool add_bos = settings.add_bos.value_or(has_bos);
+  const bool add_eos = settings.add_eos.value_or(has_eos);
+  put_bos = add_bos && !has_bos;
+  cut_bos = !add_bos && has_bos;
+  put_eos = add_eos && !has_eos;
+  cut_eos = !add_eos && has_eos;
+  return base::OkStatus();
+}
+
+base::Result<std::unique_ptr<Tokenizer>> Tokenizer::FromJson(std::string_view tokenizer_json,
+                                                             const JsonSettings& settings) {
   if (tokenizer_json.size() > kJsonBytesMax) {
     return base::InvalidArgument("tokenizer.json",
                                  fmt::format("tokenizer.json has {} bytes, more than {}",
@@ -113,28 +184,13 @@ base::Result<std::unique_ptr<Tokenizer>> Tokenizer::FromJson(std::string_view to
   }
   plumb_tokenizer* raw = nullptr;
   RustBuffer error;
-  const int32_t code = plumb_tokenizer_from_json(View(tokenizer_json), &raw, error.out());
+  const int32_t code =
+      plumb_tokenizer_from_json(View(tokenizer_json), settings.ids_max, &raw, error.out());
   if (code != PLUMB_OK) return RustStatus(code, error, "tokenizer.json");
   auto state = std::make_unique<State>();
   state->handle.reset(raw);
-
-  // The file names no BOS or EOS: they are known by name.
-  std::vector<std::string_view> end_names;
-  uint32_t bos_rank = 0, eos_rank = 0;
-  const uint32_t size = plumb_tokenizer_size(raw);
-  for (uint32_t id = 0; id < size; ++id) {
-    if (!plumb_tokenizer_is_control(raw, id)) continue;
-    const std::string_view name = Text(plumb_tokenizer_name(raw, id));
-    if (IsEndName(name)) end_names.push_back(name);
-    if (BosNameRank(name) > bos_rank) bos_rank = BosNameRank(name), state->bos = TokenId{id};
-    if (EosNameRank(name) > eos_rank) eos_rank = EosNameRank(name), state->eos = TokenId{id};
-  }
-  const bool skip_end = EndOnlyEndsAPart(end_names);
-  for (uint32_t id = 0; id < size; ++id) {
-    const std::string_view name = Text(plumb_tokenizer_name(raw, id));
-    if (!plumb_tokenizer_is_control(raw, id) || !IsEndName(name)) continue;
-    if (!(skip_end && name == "<|end|>")) state->end_tokens.push_back(TokenId{id});
-  }
+  RETURN_IF_ERROR(state->NameTokens(settings));
+  RETURN_IF_ERROR(state->DecideAround(settings));
   state->DescribeTokens();
   return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(state)));
 }
@@ -152,8 +208,13 @@ base::Result<std::vector<TokenId>> Tokenizer::Encode(std::string_view text, Cont
                              add_special, &ids, error.out());
   if (code != PLUMB_OK) return RustStatus(code, error, "text");
   std::vector<TokenId> tokens;
-  tokens.reserve(ids.size);
-  for (size_t i = 0; i < ids.size; ++i) tokens.push_back(TokenId{ids.data[i]});
+  const bool around = add_special;
+  const size_t begin = around && state_->cut_bos && ids.size > 0 ? 1 : 0;
+  const size_t end = ids.size - (around && state_->cut_eos && ids.size > begin ? 1 : 0);
+  tokens.reserve(ids.size + 2);
+  if (around && state_->put_bos) tokens.push_back(*state_->bos);
+  for (size_t i = begin; i < end; ++i) tokens.push_back(TokenId{ids.data[i]});
+  if (around && state_->put_eos) tokens.push_back(*state_->eos);
   plumb_ids_free(ids);
   return tokens;
 }

@@ -37,16 +37,26 @@ struct VocabularySpec {
   std::optional<bool> add_bos, add_eos, add_space_prefix;
 };
 
+// What other files of a Hugging Face folder say of a tokenizer.json. All may be left out.
+struct JsonSettings {
+  std::optional<std::string> bos, eos;   // by name
+  std::vector<uint32_t> end_ids;         // of more tokens that end an answer
+  std::optional<bool> add_bos, add_eos;  // around a text, whatever tokenizer.json says
+  uint32_t ids_max = 0;  // entries of the model; added tokens beyond are left out; 0 = all are kept
+};
+
 // Whether "<|im_start|>" in the text becomes the control token or its characters.
 enum class ControlTokens : uint8_t { kParse, kAsText };
 
 // Immutable after construction. Thread: any.
 class Tokenizer {
  public:
-  // kInvalidArgument: inconsistent or oversized vocabulary; kUnsupported: model or pre not known
-  // here (the message names it). A tokenizer.json names no BOS or EOS: they are known by name.
+  // kInvalidArgument: inconsistent or oversized vocabulary, or a setting that names no token of it;
+  // kUnsupported: model or pre not known here (the message names it). A tokenizer.json names no BOS
+  // or EOS: where the settings do not either, they are known by name.
   static base::Result<std::unique_ptr<Tokenizer>> FromVocabulary(const VocabularySpec& spec);
-  static base::Result<std::unique_ptr<Tokenizer>> FromJson(std::string_view tokenizer_json);
+  static base::Result<std::unique_ptr<Tokenizer>> FromJson(std::string_view tokenizer_json,
+                                                           const JsonSettings& settings = {});
   ~Tokenizer();
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;

@@ -256,6 +256,69 @@ TEST(Tokenizer, ReadsTokenizerJson) {
   EXPECT_THAT((*tokenizer)->end_tokens(), ElementsAre(TokenId{4}));
 }
 
+TEST(Tokenizer, SettingsBesideTokenizerJson) {
+  const auto build = [](const JsonSettings& settings) {
+    auto tokenizer = Tokenizer::FromJson(kJson, settings);
+    EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().ToString();
+    return *std::move(tokenizer);
+  };
+  const auto around = [](const Tokenizer& tokenizer) {
+    return *tokenizer.Encode("ab", ControlTokens::kParse, /*add_special=*/true);
+  };
+  const TokenId ab{2}, end{4}, x{5};
+  EXPECT_THAT(around(*build({})), ElementsAre(ab));
+  const auto named = build({.bos = "<x>", .eos = "b", .end_ids = {3, 4}});
+  EXPECT_EQ(named->bos(), x);
+  EXPECT_EQ(named->eos(), TokenId{1});
+  EXPECT_THAT(named->end_tokens(), ElementsAre(TokenId{1}, TokenId{3}, end));
+  EXPECT_THAT(around(*named), ElementsAre(ab)) << "a name alone adds nothing";
+  const auto both = build({.bos = "<x>", .add_bos = true, .add_eos = true});
+  EXPECT_THAT(around(*both), ElementsAre(x, ab, end));
+  EXPECT_THAT(*both->Encode("ab", ControlTokens::kParse, false), ElementsAre(ab));
+  EXPECT_THAT(around(*build({.bos = "<x>", .add_bos = false})), ElementsAre(ab));
+
+  // What tokenizer.json itself puts there goes when the settings say so, and is not doubled.
+  std::string with_bos(kJson);
+  constexpr std::string_view kNone = "\"post_processor\": null";
+  with_bos.replace(with_bos.find(kNone), kNone.size(),
+                   R"("post_processor": {"type": "TemplateProcessing",
+                       "single": [{"SpecialToken": {"id": "<x>", "type_id": 0}},
+                                  {"Sequence": {"id": "A", "type_id": 0}}],
+                       "pair": [{"Sequence": {"id": "A", "type_id": 0}},
+                                {"Sequence": {"id": "B", "type_id": 1}}],
+                       "special_tokens": {"<x>": {"id": "<x>", "ids": [5], "tokens": ["<x>"]}}})");
+  const auto encode = [&](std::optional<bool> add_bos) {
+    const auto tokenizer = Tokenizer::FromJson(with_bos, {.bos = "<x>", .add_bos = add_bos});
+    EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().ToString();
+    return around(**tokenizer);
+  };
+  EXPECT_THAT(encode(std::nullopt), ElementsAre(x, ab));
+  EXPECT_THAT(encode(true), ElementsAre(x, ab));
+  EXPECT_THAT(encode(false), ElementsAre(ab));
+}
+
+TEST(Tokenizer, AddedTokensThatTheModelLacksAreLeftOut) {
+  const auto tokenizer = Tokenizer::FromJson(kJson, {.ids_max = 5});
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().ToString();
+  EXPECT_EQ((*tokenizer)->size(), 5u);
+  EXPECT_THAT(Encode(**tokenizer, "ab<x>", ControlTokens::kParse), ElementsAre(2))
+      << "no entries for the rest";
+  const auto smaller = Tokenizer::FromJson(kJson, {.ids_max = 3});
+  EXPECT_EQ(smaller.status().code(), Code::kInvalidArgument);
+}
+
+TEST(Tokenizer, RefusesSettingsThatNameNoToken) {
+  const auto field = [](const JsonSettings& settings) {
+    const auto tokenizer = Tokenizer::FromJson(kJson, settings);
+    EXPECT_EQ(tokenizer.status().code(), Code::kInvalidArgument);
+    return tokenizer.status().field();
+  };
+  EXPECT_EQ(field({.bos = "<s>"}), "bos_token");
+  EXPECT_EQ(field({.eos = "</s>"}), "eos_token");
+  EXPECT_EQ(field({.end_ids = {6}}), "eos_token_id");
+  EXPECT_EQ(field({.add_bos = true}), "add_bos_token");
+}
+
 TEST(Tokenizer, RefusesBadTokenizerJson) {
   for (const std::string json : {"", "{", "[]", "{}", R"({"model": 3})", "\xFF"}) {
     const auto tokenizer = Tokenizer::FromJson(json);

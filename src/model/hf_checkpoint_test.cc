@@ -1,0 +1,320 @@
+// model/hf_checkpoint_test.cc
+// A folder gives the logits of the GGUF file with the same weights, bit for bit, whole or in
+// shards; and where its files may lie.
+#include "model/hf_checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/testing/scratch_folder.h"
+#include "model/gguf.h"
+#include "model/hf_folder.h"
+#include "model/hf_writer.h"
+#include "model/inspect.h"
+#include "model/load.h"
+#include "model/tiny_model.h"
+#include "tensor/cpu_features.h"
+
+namespace plumb::model {
+namespace {
+
+namespace fs = std::filesystem;
+using base::Code;
+using base::ScratchFolder;
+using base::TokenId;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr uint32_t kF32 = 0, kF16 = 1, kBF16 = 30;
+
+std::vector<float> LogitsOf(const Checkpoint& checkpoint) {
+  tensor::ThreadPool pool({.threads = 2});
+  auto model = LoadModel(checkpoint, {.pool = pool,
+                                      .kernels = **tensor::SelectKernels("auto"),
+                                      .rows_max = 16,
+                                      .logits_rows_max = 16});
+  if (!model.ok()) {
+    ADD_FAILURE() << model.status().ToString();
+    return {};
+  }
+  std::vector<std::byte> page((*model)->info().page_bytes);
+  std::byte* const pages[] = {page.data()};
+  std::vector<TokenId> tokens;
+  for (uint32_t i = 0; i < 12; ++i) tokens.push_back(TokenId{7 * i + 3});
+  std::vector<float> logits(tokens.size() * (*model)->info().vocabulary_size);
+  const SequenceRows rows[] = {{tokens, 0, pages, static_cast<uint32_t>(tokens.size())}};
+  (*model)->Forward(rows, logits);
+  return logits;
+}
+
+TinyModelSpec Small(std::string architecture) {
+  TinyModelSpec spec;
+  spec.architecture = std::move(architecture);
+  spec.types = {kF32, kBF16, kF16};
+  spec.embedding_type = kBF16;
+  spec.tokenizer = false;
+  return spec;
+}
+
+class RoundTrip : public testing::TestWithParam<TinyModelSpec> {};
+
+TEST_P(RoundTrip, FolderAndGgufGiveEqualLogits) {
+  const std::string bytes = TinyModel(GetParam());
+  const auto gguf = Gguf::Parse(std::as_bytes(std::span(bytes)));
+  ASSERT_TRUE(gguf.ok()) << gguf.status().ToString();
+  const std::vector<float> expected = LogitsOf(**gguf);
+  ASSERT_FALSE(expected.empty());
+  for (const uint32_t shards : {1u, 3u}) {
+    for (const bool stacked : {false, true}) {
+      const ScratchFolder folder;
+      WriteFiles(folder.path(), HfFolderOf(**gguf, {.shards = shards, .stacked_experts = stacked}));
+      const auto checkpoint = HfCheckpoint::Open(folder.path());
+      ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().ToString();
+      EXPECT_EQ(LogitsOf(**checkpoint), expected) << shards;
+      const auto inspection = Inspect(**checkpoint);
+      ASSERT_TRUE(inspection.ok()) << inspection.status().ToString();
+      EXPECT_TRUE(inspection->unsupported.ok()) << inspection->unsupported.ToString();
+      EXPECT_EQ(inspection->memory.weight_bytes, Inspect(**gguf)->memory.weight_bytes);
+    }
+  }
+}
+
+std::vector<TinyModelSpec> Specs() {
+  std::vector<TinyModelSpec> specs;
+  specs.push_back(Small("llama"));
+  specs.push_back(Small("llama"));
+  specs.back().tied_output = false;
+  specs.back().sliding_window = 5;
+  specs.push_back(Small("qwen2"));
+  specs.back().qkv_bias = true;
+  return specs;
+}
+INSTANTIATE_TEST_SUITE_P(Families, RoundTrip, testing::ValuesIn(Specs()));
+
+// ---- F8 ----
+
+// The tiny model's matrices as F8 bytes, and the GGUF file with what they stand for.
+TEST(HfCheckpoint, F8GivesTheLogitsOfItsF32Expansion) {
+  TinyModelSpec spec = Small("llama");
+  spec.types = {kF32};
+  const std::string source = TinyModel(spec);
+  const auto gguf = Gguf::Parse(std::as_bytes(std::span(source)));
+  ASSERT_TRUE(gguf.ok());
+  constexpr uint64_t kBlock = 24;  // cuts rows and columns unevenly
+  HfFiles as_f8, as_f32;
+  SafetensorsWriter f8, f32;
+  const HfFiles plain = HfFolderOf(**gguf);
+  const auto file = Safetensors::Parse(std::as_bytes(std::span(plain[1].second)));
+  ASSERT_TRUE(file.ok());
+  uint32_t seed = 1;
+  for (const SafetensorsTensor& tensor : (*file)->tensors()) {
+    const std::span<const uint64_t> shape = std::span(tensor.dims).first(tensor.dims_count);
+    if (tensor.dims_count != 2 || tensor.name.find("embed") != std::string::npos) {
+      const std::string_view bytes(reinterpret_cast<const char*>(tensor.bytes.data()),
+                                   tensor.bytes.size());
+      f8.Tensor(tensor.name, tensor.type_name, shape, bytes);
+      f32.Tensor(tensor.name, tensor.type_name, shape, bytes);
+      continue;
+    }
+    const uint64_t rows = shape[0], columns = shape[1];
+    const uint64_t blocks[] = {(rows + kBlock - 1) / kBlock, (columns + kBlock - 1) / kBlock};
+    std::vector<float> scales(blocks[0] * blocks[1]);
+    for (float& scale : scales) scale = 0.0007f * static_cast<float>(1 + seed++ % 5);
+    std::string bytes;
+    std::vector<float> values;
+    for (uint64_t i = 0; i < rows * columns; ++i) {
+      seed = seed * 1664525 + 1013904223;
+      const auto byte = static_cast<uint8_t>((seed >> 24) % 0x7f | (seed >> 9 & 0x80));
+      bytes += static_cast<char>(byte);
+      const uint64_t block = i / columns / kBlock * blocks[1] + i % columns / kBlock;
+      values.push_back(FromF8E4M3(byte) * scales[block]);
+    }
+    const auto text = [](const std::vector<float>& from) {
+      return std::string_view(reinterpret_cast<const char*>(from.data()), from.size() * 4);
+    };
+    f8.Tensor(tensor.name, "F8_E4M3", shape, bytes);
+    f8.Tensor(tensor.name + "_scale_inv", "F32", blocks, text(scales));
+    f32.Tensor(tensor.name, "F32", shape, text(values));
+  }
+  auto config = nlohmann::json::parse(plain[0].second);
+  as_f32 = {{"config.json", config.dump()}, {"model.safetensors", f32.Finish()}};
+  config["quantization_config"] = {{"quant_method", "fp8"}, {"weight_block_size", {24, 24}}};
+  as_f8 = {{"config.json", config.dump()}, {"model.safetensors", f8.Finish()}};
+  const ScratchFolder first, second;
+  WriteFiles(first.path(), as_f8);
+  WriteFiles(second.path(), as_f32);
+  const auto small = HfCheckpoint::Open(first.path());
+  const auto large = HfCheckpoint::Open(second.path());
+  ASSERT_TRUE(small.ok()) << small.status().ToString();
+  ASSERT_TRUE(large.ok()) << large.status().ToString();
+  EXPECT_EQ(LogitsOf(**small), LogitsOf(**large));
+
+  // Inspection tells both sizes: a byte a weight in the file, four in memory.
+  const auto inspection = Inspect(**small);
+  ASSERT_TRUE(inspection.ok());
+  EXPECT_EQ(inspection->memory.weight_bytes, Inspect(**large)->memory.weight_bytes);
+  ASSERT_EQ(inspection->types.size(), 3u);
+  const TypeShare& share =
+      inspection->types[0].type == "F8_E4M3" ? inspection->types[0] : inspection->types[1];
+  EXPECT_EQ(share.type, "F8_E4M3");
+  EXPECT_LT(share.bytes, share.elements * 11 / 10);
+  EXPECT_THAT(inspection->format, HasSubstr("safetensors, 1 file"));
+}
+
+// ---- the folder ----
+
+// A sound folder in shards.
+class Folder : public testing::Test {
+ protected:
+  Folder() {
+    const std::string bytes = TinyModel(Small("llama"));
+    const auto gguf = Gguf::Parse(std::as_bytes(std::span(bytes)));
+    files_ = HfFolderOf(**gguf, {.shards = 2});
+    WriteFiles(folder_.path(), files_);
+  }
+  base::Status Open() const { return HfCheckpoint::Open(folder_.path()).status(); }
+  void Change(const std::string& name, const std::string& content) const {
+    WriteFiles(folder_.path(), {{name, content}});
+  }
+  nlohmann::json Index() const { return nlohmann::json::parse(files_.back().second); }
+
+  const ScratchFolder folder_;
+  HfFiles files_;
+  const std::string index_ = "model.safetensors.index.json";
+  const std::string shard_ = "model-00001-of-00002.safetensors";
+};
+
+TEST_F(Folder, IsReadInShards) {
+  EXPECT_TRUE(Open().ok()) << Open().ToString();
+  const auto folder = HfFolder::Open(folder_.path());
+  ASSERT_TRUE(folder.ok());
+  EXPECT_THAT(*folder->FileNames(),
+              ElementsAre("config.json", shard_, "model-00002-of-00002.safetensors"));
+  EXPECT_EQ(HfFolder::Open(folder_.File("none")).status().code(), Code::kNotFound);
+}
+
+TEST_F(Folder, RefusesNamesThatLeaveIt) {
+  for (const char* name :
+       {"../model-00001-of-00002.safetensors", "/etc/passwd.safetensors", "a/b.safetensors",
+        "..\\b.safetensors", ".safetensors", "model\n.safetensors", "weights.bin", ""}) {
+    nlohmann::json index = Index();
+    index["weight_map"]["model.norm.weight"] = name;
+    Change(index_, index.dump());
+    EXPECT_EQ(Open().code(), Code::kCorrupt) << name;
+    EXPECT_EQ(Open().field(), "model.norm.weight") << name;
+  }
+}
+
+TEST_F(Folder, RefusesLinksThatLeaveIt) {
+  const ScratchFolder other;
+  fs::rename(folder_.File(shard_), other.File("outside.safetensors"));
+  fs::create_symlink(other.File("outside.safetensors"), folder_.File(shard_));
+  EXPECT_EQ(Open().code(), Code::kCorrupt);
+  EXPECT_THAT(Open().message(), HasSubstr("leaves the model's folder"));
+  EXPECT_THAT(Open().message(), Not(HasSubstr(other.path())));
+  // Within the folder a link is another name.
+  fs::remove(folder_.File(shard_));
+  fs::rename(other.File("outside.safetensors"), folder_.File("stored"));
+  fs::create_symlink("stored", folder_.File(shard_));
+  EXPECT_TRUE(Open().ok()) << Open().ToString();
+  // Also the small files: a template that shows a file of the server, say.
+  WriteFiles(other.path(), {{"secret", "{{ messages }}"}});
+  fs::create_symlink(other.File("secret"), folder_.File("chat_template.jinja"));
+  EXPECT_EQ(Open().code(), Code::kCorrupt);
+  EXPECT_EQ(Open().field(), "chat_template.jinja");
+}
+
+TEST_F(Folder, FollowsTheCacheOfHuggingFace) {
+  const ScratchFolder cache;
+  const fs::path repository = fs::path(cache.path()) / "models--org--Tiny-0.1B";
+  const fs::path snapshot = repository / "snapshots" / "0123abc";
+  fs::create_directories(snapshot);
+  fs::create_directories(repository / "blobs");
+  for (const auto& [name, content] : files_) {
+    WriteFiles((repository / "blobs").string(), {{"blob-of-" + name, content}});
+    fs::create_symlink("../../blobs/blob-of-" + name, snapshot / name);
+  }
+  const auto checkpoint = HfCheckpoint::Open(snapshot.string());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().ToString();
+  EXPECT_EQ(*(*checkpoint)->Text("general.name"), "Tiny-0.1B");
+}
+
+TEST_F(Folder, RefusesMissingDamagedAndDoubledFiles) {
+  const auto after = [&](const std::string& name, const std::string& content) {
+    Change(name, content);
+    const base::Status status = Open();
+    EXPECT_THAT(status.message(), Not(HasSubstr(folder_.path()))) << name;
+    WriteFiles(folder_.path(), files_);
+    return status;
+  };
+  EXPECT_EQ(after(index_, "{").code(), Code::kCorrupt);
+  EXPECT_EQ(after(index_, "{}").code(), Code::kCorrupt);
+  EXPECT_EQ(after(index_, R"({"weight_map":{}})").code(), Code::kCorrupt);
+  EXPECT_EQ(after(index_, R"({"weight_map":{"a":1}})").code(), Code::kCorrupt);
+  EXPECT_EQ(after("config.json", "[]").code(), Code::kCorrupt);
+  EXPECT_EQ(after("tokenizer_config.json", "[]").code(), Code::kCorrupt);
+  EXPECT_EQ(after("generation_config.json", R"({"eos_token_id":"x"})").code(), Code::kCorrupt);
+  fs::remove(folder_.File("generation_config.json"));
+  EXPECT_EQ(after("tokenizer_config.json", "{}").code(), Code::kOk);
+
+  const std::string& whole = files_[1].second;
+  const base::Status cut = after(shard_, whole.substr(0, whole.size() - 1));
+  EXPECT_EQ(cut.code(), Code::kCorrupt);
+  EXPECT_EQ(cut.field(), shard_);
+  EXPECT_THAT(after("model-00002-of-00002.safetensors", whole).message(), HasSubstr("is in"));
+
+  nlohmann::json index = Index();
+  index["weight_map"]["model.norm.weight"] = "more.safetensors";
+  EXPECT_EQ(after(index_, index.dump()).code(), Code::kNotFound);
+  index = Index();
+  index["weight_map"]["model.other.weight"] = shard_;
+  EXPECT_EQ(after(index_, index.dump()).field(), "model.other.weight");
+
+  fs::remove(folder_.File(index_));
+  EXPECT_EQ(Open().code(), Code::kUnsupported);
+  fs::remove(folder_.File("config.json"));
+  EXPECT_EQ(Open().code(), Code::kUnsupported);
+  EXPECT_EQ(Open().field(), "config.json");
+}
+
+TEST_F(Folder, DoesNotWaitForAPipe) {
+  fs::remove(folder_.File("config.json"));
+  ASSERT_EQ(mkfifo(folder_.File("config.json").c_str(), 0600), 0);
+  EXPECT_EQ(Open().code(), Code::kCorrupt);
+}
+
+TEST_F(Folder, TellsTokenizerTemplateAndEnds) {
+  Change("tokenizer.json", "{\"x\":1}");
+  Change("tokenizer_config.json",
+         R"({"bos_token":{"content":"<s>"},"eos_token":"</s>","add_bos_token":true,)"
+         R"("chat_template":[{"name":"tools","template":"T"},{"name":"default","template":"D"}]})");
+  Change("generation_config.json", R"({"eos_token_id":[7,3,7]})");
+  auto checkpoint = HfCheckpoint::Open(folder_.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().ToString();
+  EXPECT_EQ(*(*checkpoint)->Text(kHfTokenizerKey), "{\"x\":1}");
+  EXPECT_EQ(*(*checkpoint)->Text(kHfBosKey), "<s>");
+  EXPECT_EQ(*(*checkpoint)->Text(kHfEosKey), "</s>");
+  EXPECT_TRUE(*(*checkpoint)->Bool(kHfAddBosKey));
+  EXPECT_EQ(*(*checkpoint)->Text(kChatTemplateKey), "D");
+  EXPECT_THAT(*(*checkpoint)->Integers(kHfEndIdsKey), ElementsAre(3, 7));
+  Change("chat_template.jinja", "J");
+  checkpoint = HfCheckpoint::Open(folder_.path());
+  EXPECT_EQ(*(*checkpoint)->Text(kChatTemplateKey), "J");
+}
+
+TEST_F(Folder, ErrorsNameTheTensorAsTheFolderDoes) {
+  SafetensorsWriter writer;
+  writer.Tensor("model.layers.0.mlp.strange.weight", "F32", {1, 1}, "1234");
+  Change("model.safetensors", writer.Finish());  // goes before the index
+  EXPECT_EQ(Open().code(), Code::kUnsupported);
+  EXPECT_EQ(Open().field(), "model.layers.0.mlp.strange.weight");
+}
+
+}  // namespace
+}  // namespace plumb::model

@@ -1,0 +1,305 @@
+// model/hf_config_test.cc
+// Keys that config.json turns into, for each architecture and both generations of transformers, and
+// what is refused.
+#include "model/hf_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "model/checkpoint.h"
+
+namespace plumb::model {
+namespace {
+
+using base::Code;
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Metadata with the typed reads of a checkpoint.
+class Values final : public Checkpoint {
+ public:
+  explicit Values(const Metadata& metadata) : metadata_(metadata) {}
+  const std::map<std::string_view, GgufValue>& values() const override {
+    return metadata_.values();
+  }
+  std::span<const GgufTensor> tensors() const override { return {}; }
+  const GgufTensor* FindTensor(std::string_view) const override { return nullptr; }
+  base::Result<std::span<const std::byte>> Rows(const GgufTensor&, RowRange,
+                                                tensor::AlignedBuffer&) const override {
+    return base::Internal("no tensors");
+  }
+  std::string Format() const override { return "test"; }
+  uint64_t file_bytes() const override { return 0; }
+
+ private:
+  const Metadata& metadata_;
+};
+
+json Base(const char* class_name) {
+  return {{"architectures", json::array({class_name})},
+          {"num_hidden_layers", 4},
+          {"hidden_size", 64},
+          {"intermediate_size", 96},
+          {"num_attention_heads", 4},
+          {"num_key_value_heads", 2},
+          {"max_position_embeddings", 512},
+          {"vocab_size", 320},
+          {"rms_norm_eps", 1e-5}};
+}
+
+struct Read {
+  Metadata metadata;
+  base::Result<HfConfig> config;
+  Values values{metadata};
+
+  explicit Read(const json& source) : config(ReadHfConfig(source.dump(), "tiny", metadata)) {}
+  uint64_t Unsigned(const char* key) const { return values.Unsigned(key).value_or(999999); }
+  double Number(const char* key) const { return values.Number(key).value_or(-1.0); }
+};
+
+TEST(HfConfig, LlamaBecomesGgufKeys) {
+  json source = Base("LlamaForCausalLM");
+  source["rope_theta"] = 500000.0;
+  const Read read(source);
+  ASSERT_TRUE(read.config.ok()) << read.config.status().ToString();
+  EXPECT_EQ(*read.values.Text("general.architecture"), "llama");
+  EXPECT_EQ(*read.values.Text("general.name"), "tiny");
+  EXPECT_EQ(read.Unsigned("llama.block_count"), 4u);
+  EXPECT_EQ(read.Unsigned("llama.embedding_length"), 64u);
+  EXPECT_EQ(read.Unsigned("llama.feed_forward_length"), 96u);
+  EXPECT_EQ(read.Unsigned("llama.attention.head_count"), 4u);
+  EXPECT_EQ(read.Unsigned("llama.attention.head_count_kv"), 2u);
+  EXPECT_EQ(read.Unsigned("llama.attention.key_length"), 16u);
+  EXPECT_EQ(read.Unsigned("llama.attention.value_length"), 16u);
+  EXPECT_EQ(read.Unsigned("llama.context_length"), 512u);
+  EXPECT_EQ(read.Unsigned("llama.vocab_size"), 320u);
+  EXPECT_EQ(read.Number("llama.attention.layer_norm_rms_epsilon"), 1e-5);
+  EXPECT_EQ(read.Number("llama.rope.freq_base"), 500000.0);
+  EXPECT_FALSE(read.values.Has("llama.attention.sliding_window"));
+  EXPECT_TRUE(read.config->adjacent_pairs);
+  EXPECT_FALSE(read.config->tied_output);
+  EXPECT_TRUE(read.config->rope_factors.empty());
+}
+
+TEST(HfConfig, AbsentAndNullNumbersHaveTheDefaultsOfTheClass) {
+  json source = Base("LlamaForCausalLM");
+  source.erase("num_key_value_heads");
+  source["head_dim"] = nullptr;
+  const Read llama(source);
+  EXPECT_EQ(llama.config->kv_heads, 4u);
+  EXPECT_EQ(llama.config->head_dim, 16u);
+  EXPECT_EQ(llama.Number("llama.rope.freq_base"), 1e4);
+  EXPECT_EQ(Read(Base("MixtralForCausalLM")).config.status().code(), Code::kCorrupt);
+  EXPECT_EQ(Read(Base("Qwen3ForCausalLM")).config->head_dim, 128u);
+  EXPECT_EQ(Read(Base("Gemma3ForCausalLM")).config->head_dim, 256u);
+  EXPECT_TRUE(Read(Base("Gemma3ForCausalLM")).config->tied_output);
+  json typed = Base("x");
+  typed.erase("architectures");
+  typed["model_type"] = "mistral";
+  EXPECT_EQ(Read(typed).config->architecture, "llama");
+}
+
+TEST(HfConfig, Llama3ScalingBecomesFrequencyFactors) {
+  json source = Base("LlamaForCausalLM");
+  source["head_dim"] = 64;
+  const json scaling = {{"rope_type", "llama3"},
+                        {"factor", 8.0},
+                        {"low_freq_factor", 1.0},
+                        {"high_freq_factor", 4.0},
+                        {"original_max_position_embeddings", 8192}};
+  json older = source, newer = source;
+  older["rope_theta"] = 500000.0;
+  older["rope_scaling"] = scaling;
+  newer["rope_parameters"] = scaling;
+  newer["rope_parameters"]["rope_theta"] = 500000.0;
+  const Read read(older);
+  ASSERT_TRUE(read.config.ok()) << read.config.status().ToString();
+  const std::vector<float>& factors = read.config->rope_factors;
+  ASSERT_EQ(factors.size(), 32u);
+  // Wavelength of dimension i: 2 pi theta^(2i/64). Below 8192/4: 1. Above 8192: 8.
+  EXPECT_EQ(factors[0], 1.0f);
+  EXPECT_EQ(factors[14], 1.0f);
+  EXPECT_GT(factors[15], 1.0f);
+  EXPECT_LT(factors[16], 8.0f);
+  EXPECT_EQ(factors[18], 8.0f);
+  EXPECT_EQ(factors[31], 8.0f);
+  // By hand: frequency 500000^(-30/64), smooth = (8192 * frequency / 2 pi - 1) / 3.
+  EXPECT_NEAR(factors[15], 1.0 / ((1 - 0.592849295) / 8 + 0.592849295), 1e-5);
+  EXPECT_FALSE(read.values.Has("llama.rope.scaling.type"));
+  const Read again(newer);
+  EXPECT_EQ(again.config->rope_factors, factors);
+  EXPECT_EQ(again.Number("llama.rope.freq_base"), 500000.0);
+}
+
+TEST(HfConfig, LinearScalingKeepsItsFactor) {
+  json source = Base("Qwen2ForCausalLM");
+  source["rope_scaling"] = {{"type", "linear"}, {"factor", 4.0}};
+  const Read read(source);
+  EXPECT_EQ(*read.values.Text("qwen2.rope.scaling.type"), "linear");
+  EXPECT_EQ(read.Number("qwen2.rope.scaling.factor"), 4.0);
+  EXPECT_FALSE(read.config->adjacent_pairs);
+}
+
+TEST(HfConfig, WindowsByLayer) {
+  const auto pattern = [](const Read& read, const char* key) {
+    auto found = read.values.Integers(key);
+    return found.ok() ? *found : std::vector<int64_t>();
+  };
+  json mistral = Base("MistralForCausalLM");
+  mistral["sliding_window"] = 64;
+  EXPECT_EQ(Read(mistral).Unsigned("llama.attention.sliding_window"), 64u);
+  EXPECT_THAT(pattern(Read(mistral), "llama.attention.sliding_window_pattern"),
+              ElementsAre(1, 1, 1, 1));
+  mistral["sliding_window"] = nullptr;
+  EXPECT_FALSE(Read(mistral).values.Has("llama.attention.sliding_window"));
+
+  json qwen = Base("Qwen2ForCausalLM");
+  qwen["sliding_window"] = 64;
+  qwen["max_window_layers"] = 3;
+  EXPECT_FALSE(Read(qwen).values.Has("qwen2.attention.sliding_window"));
+  qwen["use_sliding_window"] = true;
+  EXPECT_THAT(pattern(Read(qwen), "qwen2.attention.sliding_window_pattern"),
+              ElementsAre(0, 0, 0, 1));
+  qwen["max_window_layers"] = 4;
+  EXPECT_FALSE(Read(qwen).values.Has("qwen2.attention.sliding_window"));
+
+  json gemma = Base("Gemma3ForCausalLM");
+  gemma["sliding_window"] = 64;
+  gemma["sliding_window_pattern"] = 2;
+  EXPECT_THAT(pattern(Read(gemma), "gemma3.attention.sliding_window_pattern"),
+              ElementsAre(1, 0, 1, 0));
+  gemma["layer_types"] = {"full_attention", "sliding_attention", "sliding_attention",
+                          "sliding_attention"};
+  EXPECT_THAT(pattern(Read(gemma), "gemma3.attention.sliding_window_pattern"),
+              ElementsAre(0, 1, 1, 1));
+}
+
+TEST(HfConfig, GemmaHasTwoRotaryBasesAndAScale) {
+  json source = Base("Gemma3ForCausalLM");
+  source["hidden_activation"] = "gelu_pytorch_tanh";
+  source["query_pre_attn_scalar"] = 64;
+  source["final_logit_softcapping"] = 30.0;
+  json newer = source;
+  newer["rope_parameters"] = {
+      {"full_attention", {{"rope_type", "linear"}, {"factor", 8.0}, {"rope_theta", 2e6}}},
+      {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 2e4}}}};
+  source["rope_theta"] = 2e6;
+  source["rope_local_base_freq"] = 2e4;
+  source["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 8.0}};
+  for (const json& each : {source, newer}) {
+    const Read read(each);
+    ASSERT_TRUE(read.config.ok()) << read.config.status().ToString();
+    EXPECT_EQ(read.Number("gemma3.rope.freq_base"), 2e6);
+    EXPECT_EQ(read.Number("gemma3.rope.freq_base_swa"), 2e4);
+    EXPECT_EQ(read.Number("gemma3.rope.scaling.factor"), 8.0);
+    EXPECT_EQ(read.Number("gemma3.attention.scale"), 0.125);
+    EXPECT_EQ(read.Number("gemma3.final_logit_softcapping"), 30.0);
+    EXPECT_TRUE(read.config->norms_lack_one);
+  }
+}
+
+TEST(HfConfig, ExpertsOfMixtralAndQwen) {
+  json mixtral = Base("MixtralForCausalLM");
+  mixtral["num_local_experts"] = 8;
+  mixtral["num_experts_per_tok"] = 2;
+  const Read first(mixtral);
+  EXPECT_EQ(first.config->experts, 8u);
+  EXPECT_EQ(first.Unsigned("llama.expert_count"), 8u);
+  EXPECT_EQ(first.Unsigned("llama.expert_used_count"), 2u);
+  EXPECT_EQ(first.Number("llama.rope.freq_base"), 1e6);
+
+  json qwen = Base("Qwen3MoeForCausalLM");
+  qwen["num_experts"] = 16;
+  qwen["num_experts_per_tok"] = 4;
+  qwen["moe_intermediate_size"] = 32;
+  EXPECT_FALSE(*Read(qwen).values.Bool("qwen3moe.expert_weights_norm"));
+  qwen["norm_topk_prob"] = true;
+  const Read second(qwen);
+  EXPECT_TRUE(*second.values.Bool("qwen3moe.expert_weights_norm"));
+  EXPECT_EQ(second.Unsigned("qwen3moe.expert_feed_forward_length"), 32u);
+  qwen["decoder_sparse_step"] = 2;
+  EXPECT_EQ(Read(qwen).config.status().code(), Code::kUnsupported);
+  qwen["decoder_sparse_step"] = 1;
+  qwen["mlp_only_layers"] = {0};
+  EXPECT_EQ(Read(qwen).config.status().code(), Code::kUnsupported);
+}
+
+TEST(HfConfig, F8HasABlock) {
+  json source = Base("Qwen3ForCausalLM");
+  source["quantization_config"] = {{"quant_method", "fp8"},
+                                   {"fmt", "e4m3"},
+                                   {"activation_scheme", "dynamic"},
+                                   {"weight_block_size", {128, 64}}};
+  const Read read(source);
+  ASSERT_TRUE(read.config.ok()) << read.config.status().ToString();
+  EXPECT_EQ(read.config->f8_block->outputs, 128u);
+  EXPECT_EQ(read.config->f8_block->inputs, 64u);
+}
+
+TEST(HfConfig, RefusesByName) {
+  struct Case {
+    const char* key;
+    json value;
+    Code code;
+  };
+  const json fp8 = {{"quant_method", "fp8"}, {"weight_block_size", {128, 128}}};
+  const auto quant = [&](const char* key, const json& value) {
+    json changed = fp8;
+    changed[key] = value;
+    return changed;
+  };
+  const Case cases[] = {
+      {"architectures", json::array({"GptOssForCausalLM"}), Code::kUnsupported},
+      {"architectures", json::array({"Llama\n\x01"}), Code::kUnsupported},
+      {"num_hidden_layers", 0, Code::kCorrupt},
+      {"num_hidden_layers", 257, Code::kCorrupt},
+      {"num_hidden_layers", "4", Code::kCorrupt},
+      {"num_hidden_layers", nullptr, Code::kCorrupt},
+      {"num_hidden_layers", -4, Code::kCorrupt},
+      {"hidden_size", 1.5, Code::kCorrupt},
+      {"num_attention_heads", 0, Code::kCorrupt},
+      {"rms_norm_eps", nullptr, Code::kCorrupt},
+      {"tie_word_embeddings", "yes", Code::kCorrupt},
+      {"hidden_act", "gelu", Code::kUnsupported},
+      {"is_causal", false, Code::kUnsupported},
+      {"attn_logit_softcapping", 50.0, Code::kUnsupported},
+      {"use_bidirectional_attention", true, Code::kUnsupported},
+      {"partial_rotary_factor", 0.5, Code::kUnsupported},
+      {"rope_scaling", "linear", Code::kCorrupt},
+      {"rope_scaling", {{"rope_type", "yarn"}, {"factor", 4.0}}, Code::kUnsupported},
+      {"rope_scaling", {{"rope_type", "linear"}}, Code::kCorrupt},
+      {"rope_scaling", {{"rope_type", "llama3"}, {"factor", 8.0}}, Code::kCorrupt},
+      {"rope_parameters", {{"full_attention", json::object()}}, Code::kUnsupported},
+      {"quantization_config", {{"quant_method", "gptq"}}, Code::kUnsupported},
+      {"quantization_config", {{"quant_method", "fp8"}}, Code::kUnsupported},
+      {"quantization_config", quant("fmt", "e5m2"), Code::kUnsupported},
+      {"quantization_config", quant("activation_scheme", "static"), Code::kUnsupported},
+      {"quantization_config", quant("weight_block_size", {0, 128}), Code::kCorrupt},
+      {"quantization_config", quant("weight_block_size", {128}), Code::kCorrupt},
+  };
+  for (const Case& each : cases) {
+    json source = Base("LlamaForCausalLM");
+    source[each.key] = each.value;
+    const Read read(source);
+    EXPECT_EQ(read.config.status().code(), each.code) << each.key << " " << each.value;
+    EXPECT_THAT(read.config.status().message(), HasSubstr("config.json"));
+    EXPECT_FALSE(read.config.status().field().empty()) << each.key;
+  }
+}
+
+TEST(HfConfig, RefusesTextThatIsNoShallowObject) {
+  Metadata metadata;
+  for (const std::string& text : {std::string(), std::string("[]"), std::string("{"),
+                                  "{\"a\":" + std::string(100, '[') + std::string(100, ']') + "}",
+                                  std::string(1000000, '{')}) {
+    EXPECT_EQ(ReadHfConfig(text, "x", metadata).status().code(), Code::kCorrupt);
+  }
+}
+
+}  // namespace
+}  // namespace plumb::model

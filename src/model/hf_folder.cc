@@ -1,0 +1,205 @@
+// model/hf_folder.cc
+// A name out of the index is checked before it meets the disk; where a link leads is checked after.
+// Links are not refused outright, since Hugging Face's cache consists of them:
+// models--org--name/snapshots/<commit>/config.json -> ../../blobs/<hash>.
+#include "model/hf_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "base/disk.h"
+#include "model/hf_json.h"
+
+namespace plumb::model {
+namespace {
+
+namespace fs = std::filesystem;
+using base::Code;
+using base::Corrupt;
+using base::Result;
+using base::Status;
+
+constexpr std::string_view kSingle = "model.safetensors";
+constexpr std::string_view kIndex = "model.safetensors.index.json";
+constexpr uint64_t kIndexBytesMax = 64u << 20;
+// In alphabetical order.
+constexpr std::string_view kSideFiles[] = {"chat_template.jinja", "config.json",
+                                           "generation_config.json", "tokenizer.json",
+                                           "tokenizer_config.json"};
+
+bool PlainName(std::string_view name) {
+  return !name.empty() && name.size() <= 255 && name[0] != '.' &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return c >= 0x21 && c <= 0x7e && c != '/' && c != '\\' && c != ':';
+         });
+}
+
+std::string Shown(std::string_view name) {
+  std::string shown(name.substr(0, 80));
+  for (char& c : shown) {
+    if (c < 0x20 || c > 0x7e) c = '?';
+  }
+  return shown;
+}
+
+bool Within(const fs::path& file, const fs::path& folder) { return file.parent_path() == folder; }
+
+}  // namespace
+
+Result<HfFolder> HfFolder::Open(const std::string& path) {
+  std::error_code error;
+  const fs::path whole = fs::canonical(path, error);
+  if (error || !fs::is_directory(whole, error)) {
+    return base::NotFound("the model folder does not exist");
+  }
+  HfFolder folder(whole.string());
+  if (!fs::exists(whole / "config.json", error)) {
+    return base::Unsupported("the folder has no config.json: it is not a Hugging Face model")
+        .WithField("config.json");
+  }
+  return folder;
+}
+
+std::string HfFolder::Name() const {
+  const fs::path path(path_);
+  if (path.parent_path().filename() != "snapshots") return path.filename().string();
+  const std::string cache = path.parent_path().parent_path().filename().string();
+  const size_t cut = cache.rfind("--");
+  return cut == std::string::npos ? cache : cache.substr(cut + 2);
+}
+
+Result<std::string> HfFolder::PathOf(std::string_view name) const {
+  if (!PlainName(name)) {
+    return Corrupt(fmt::format("'{}' is not a plain file name", Shown(name)))
+        .WithField(Shown(name));
+  }
+  const fs::path folder(path_);
+  std::error_code error;
+  const fs::path file = fs::canonical(folder / name, error);
+  if (error) {
+    return base::NotFound(fmt::format("the folder has no file {}", name))
+        .WithField(std::string(name));
+  }
+  const bool cached = folder.parent_path().filename() == "snapshots" &&
+                      Within(file, folder.parent_path().parent_path() / "blobs");
+  if (!Within(file, folder) && !cached) {
+    return Corrupt(fmt::format("{} is a link that leaves the model's folder", name))
+        .WithField(std::string(name));
+  }
+  return file.string();
+}
+
+Result<std::string> HfFolder::Read(std::string_view name, uint64_t size_max) const {
+  ASSIGN_OR_RETURN(const std::string path, PathOf(name));
+  std::error_code error;
+  // Asked before opening, since opening a pipe would wait.
+  if (!fs::is_regular_file(path, error)) {
+    return Corrupt(fmt::format("{} is not a regular file", name)).WithField(std::string(name));
+  }
+  auto text = base::ReadFile(path, size_max);
+  if (text.ok()) return text;
+  // Its message holds the path.
+  const bool large = text.status().code() == Code::kInvalidArgument;
+  return Status(large ? Code::kCorrupt : text.status().code(),
+                fmt::format("{} {}", name,
+                            large ? fmt::format("is larger than {} bytes", size_max)
+                                  : std::string("cannot be read")))
+      .WithField(std::string(name));
+}
+
+Result<std::optional<std::string>> HfFolder::ReadIfAny(std::string_view name,
+                                                       uint64_t size_max) const {
+  auto text = Read(name, size_max);
+  if (text.ok()) return std::optional(std::move(text).value());
+  if (text.status().code() == Code::kNotFound) return std::optional<std::string>();
+  return text.status();
+}
+
+// The names of the weight files; the text of the index, where there is one, goes to `index`.
+Result<std::set<std::string>> HfFolder::WeightFiles(std::string* index) const {
+  if (PathOf(kSingle).ok()) return std::set<std::string>{std::string(kSingle)};
+  auto text = Read(kIndex, kIndexBytesMax);
+  if (!text.ok()) {
+    if (text.status().code() != Code::kNotFound) return text.status();
+    return base::Unsupported(fmt::format("the folder has neither {} nor {}", kSingle, kIndex))
+        .WithField(std::string(kSingle));
+  }
+  ASSIGN_OR_RETURN(const nlohmann::json json, ParseHfJson(*text, kIndex));
+  const HfObject object(json, kIndex);
+  const nlohmann::json* map = object.Find("weight_map");
+  if (map == nullptr || !map->is_object()) return object.Wrong("weight_map", "an object");
+  std::set<std::string> files;
+  for (const auto& [tensor, file] : map->items()) {
+    if (!file.is_string()) return object.Wrong("weight_map", "a map to file names");
+    const std::string& name = file.get_ref<const std::string&>();
+    if (!PlainName(name) || !name.ends_with(".safetensors")) {
+      return Corrupt(fmt::format("{}: '{}' is not the plain name of a .safetensors file", kIndex,
+                                 Shown(name)))
+          .WithField(Shown(tensor));
+    }
+    files.insert(name);
+    if (files.size() > kHfFilesMax) {
+      return base::Unsupported(fmt::format("{} lists more than {} files", kIndex, kHfFilesMax));
+    }
+  }
+  if (files.empty()) return object.Wrong("weight_map", "a list of tensors");
+  if (index != nullptr) *index = std::move(*text);
+  return files;
+}
+
+Result<std::vector<std::unique_ptr<Safetensors>>> HfFolder::OpenWeights() const {
+  std::string index;
+  ASSIGN_OR_RETURN(const std::set<std::string> files, WeightFiles(&index));
+  std::vector<std::unique_ptr<Safetensors>> opened;
+  std::map<std::string_view, std::string_view> places;  // file by tensor
+  for (const std::string& name : files) {
+    ASSIGN_OR_RETURN(const std::string path, PathOf(name));
+    std::error_code error;
+    if (!fs::is_regular_file(path, error)) {
+      return Corrupt(fmt::format("{} is not a regular file", name)).WithField(name);
+    }
+    auto file = Safetensors::Open(path);
+    if (!file.ok()) {
+      return Status(file.status().code(), fmt::format("{}: {}", name, file.status().message()))
+          .WithField(name);
+    }
+    for (const SafetensorsTensor& tensor : (*file)->tensors()) {
+      const auto [at, fresh] = places.emplace(tensor.name, name);
+      if (fresh) continue;
+      return Corrupt(fmt::format("the tensor {} is in {} and in {}", tensor.name, at->second, name))
+          .WithField(tensor.name);
+    }
+    opened.push_back(std::move(file).value());
+  }
+  if (index.empty()) return opened;
+  ASSIGN_OR_RETURN(const nlohmann::json json, ParseHfJson(index, kIndex));
+  for (const auto& [tensor, file] : json["weight_map"].items()) {
+    const auto found = places.find(tensor);
+    if (found != places.end() && found->second == file.get_ref<const std::string&>()) continue;
+    return Corrupt(fmt::format("{} lists the tensor {} in {}, which does not hold it", kIndex,
+                               Shown(tensor), file.get_ref<const std::string&>()))
+        .WithField(Shown(tensor));
+  }
+  return opened;
+}
+
+Result<std::vector<std::string>> HfFolder::FileNames() const {
+  ASSIGN_OR_RETURN(const std::set<std::string> weights, WeightFiles(nullptr));
+  std::vector<std::string> names(weights.begin(), weights.end());
+  for (const std::string_view name : kSideFiles) {
+    const auto path = PathOf(name);
+    if (path.ok())
+      names.emplace_back(name);
+    else if (path.status().code() != Code::kNotFound)
+      return path.status();
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace plumb::model
