@@ -121,21 +121,23 @@ inline Ints ShiftLeft(Ints v) {
   return kBits == 0 ? v : _mm256_slli_epi16(v, kBits);
 }
 
-inline Ints SetPair(const int16_t* p) {
-  int32_t pair;
-  __builtin_memcpy(&pair, p, 4);
-  return _mm256_set1_epi32(pair);
-}
 template <uint32_t kZeroPoint>
 inline Ints StartDot(const int32_t* minus8) {
   if constexpr (kZeroPoint == 0) return _mm256_setzero_si256();
   return _mm256_slli_epi32(_mm256_set1_epi32(*minus8), __builtin_ctz(kZeroPoint / 8 | 1 << 16));
 }
-// The empty asm stops the compiler from regrouping sums of integers: that keeps every product alive
-// at once, and 16 registers are too few.
-inline void AddDot(Ints& sum, Ints weights, Ints pair) {
-  sum = _mm256_add_epi32(sum, _mm256_madd_epi16(weights, pair));
-  asm("" : "+x"(sum));
+// sums += weights times the two inputs at `p`, in every lane. The empty asm stops the compiler from
+// regrouping sums of integers: that keeps every product alive at once, and 16 registers are too few.
+template <uint32_t kVectors>
+inline void AddDots(Ints (&sums)[kVectors], const Ints (&weights)[kVectors], const int16_t* p) {
+  int32_t pair;
+  __builtin_memcpy(&pair, p, 4);
+  const Ints inputs = _mm256_set1_epi32(pair);
+#pragma GCC unroll 2
+  for (uint32_t v = 0; v < kVectors; ++v) {
+    sums[v] = _mm256_add_epi32(sums[v], _mm256_madd_epi16(weights[v], inputs));
+    asm("" : "+x"(sums[v]));
+  }
 }
 
 inline uint32_t AbsoluteMaxBits(const float* x, uint32_t n) {

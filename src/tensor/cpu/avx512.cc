@@ -124,12 +124,6 @@ inline Ints ShiftLeft(Ints v) {
   return kBits == 0 ? v : _mm512_slli_epi16(v, kBits);
 }
 
-// Two 16-bit values in every lane.
-inline Ints SetPair(const int16_t* p) {
-  int32_t pair;
-  __builtin_memcpy(&pair, p, 4);
-  return _mm512_set1_epi32(pair);
-}
 // The zero point's share of a dot, from -8 times the sum of the inputs.
 template <uint32_t kZeroPoint>
 inline Ints StartDot(const int32_t* minus8) {
@@ -137,9 +131,18 @@ inline Ints StartDot(const int32_t* minus8) {
   if constexpr (kZeroPoint == 0) return _mm512_setzero_si512();
   return _mm512_slli_epi32(_mm512_set1_epi32(*minus8), __builtin_ctz(kZeroPoint / 8 | 1 << 16));
 }
-// sum += the lane's two products.
-inline void AddDot(Ints& sum, Ints weights, Ints pair) {
-  sum = _mm512_dpwssd_epi32(sum, weights, pair);
+// Two 16-bit values, as a memory operand.
+struct __attribute__((may_alias, packed)) Pair {
+  int16_t inputs[2];
+};
+// sum += weights times the two inputs at `p`, in every lane. As assembly, since GCC 12 splits the
+// broadcast from the instruction and copies the sums around.
+template <uint32_t kVectors>
+inline void AddDots(Ints (&sums)[kVectors], const Ints (&weights)[kVectors], const int16_t* p) {
+  static_assert(kVectors == 1);
+  asm("vpdpwssd %2%{1to16%}, %1, %0"
+      : "+v"(sums[0])
+      : "v"(weights[0]), "m"(*reinterpret_cast<const Pair*>(p)));
 }
 
 // The largest bit pattern of |x| among n values, n a multiple of 32.

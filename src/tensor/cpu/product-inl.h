@@ -7,18 +7,18 @@
 // Adds one quad of inputs to the dots of every row.
 template <DType kType, int kRows, uint32_t kQuad>
 inline void AddQuad(Ints (*dots)[kParts], const std::byte* group, const int16_t* inputs) {
-  QuadWords words[kParts];
+  Ints even[kParts];  // inputs 0 and 2 of the quad
+  Ints odd[kParts];   // inputs 1 and 3
 #pragma GCC unroll 2
-  for (uint32_t v = 0; v < kParts; ++v) words[v] = LoadQuad<kType, kQuad>(group, v * kLanes);
+  for (uint32_t v = 0; v < kParts; ++v) {
+    const QuadWords words = LoadQuad<kType, kQuad>(group, v * kLanes);
+    even[v] = words.even;
+    odd[v] = words.odd;
+  }
 #pragma GCC unroll 8
   for (int row = 0; row < kRows; ++row) {
-    const int16_t* four = inputs + 32 * row + 4 * kQuad;
-    const Ints first = SetPair(four);
-#pragma GCC unroll 2
-    for (uint32_t v = 0; v < kParts; ++v) AddDot(dots[row][v], words[v].even, first);
-    const Ints second = SetPair(four + 2);
-#pragma GCC unroll 2
-    for (uint32_t v = 0; v < kParts; ++v) AddDot(dots[row][v], words[v].odd, second);
+    AddDots(dots[row], even, inputs + 32 * row + 4 * kQuad);
+    AddDots(dots[row], odd, inputs + 32 * row + 4 * kQuad + 2);
   }
 }
 
@@ -67,8 +67,8 @@ struct TileSums<kRows, false> {
 
 // The inputs of a group that share a scale: all, or half kHalf of it.
 template <DType kType, int kRows, uint32_t kHalf, typename Sums>
-inline void AddDots(Sums& sums, GroupView group, const int16_t* inputs,
-                    const ActivationGroup* groups) {
+inline void AddScaledDots(Sums& sums, GroupView group, const int16_t* inputs,
+                          const ActivationGroup* groups) {
   constexpr PanelLayout kLayout = LayoutOf(kType);
   constexpr uint32_t kQuads = 8 / kLayout.scales;
   Ints dots[kRows][kParts];
@@ -92,8 +92,8 @@ template <DType kType, int kRows, typename Sums>
 inline void AddGroup(Sums& sums, GroupView group, const int16_t* inputs,
                      const ActivationGroup* groups) {
   constexpr PanelLayout kLayout = LayoutOf(kType);
-  AddDots<kType, kRows, 0>(sums, group, inputs, groups);
-  if constexpr (kLayout.scales == 2) AddDots<kType, kRows, 1>(sums, group, inputs, groups);
+  AddScaledDots<kType, kRows, 0>(sums, group, inputs, groups);
+  if constexpr (kLayout.scales == 2) AddScaledDots<kType, kRows, 1>(sums, group, inputs, groups);
   if constexpr (kLayout.offsets) {
 #pragma GCC unroll 2
     for (uint32_t v = 0; v < kParts; ++v) {
