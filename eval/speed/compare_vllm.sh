@@ -26,7 +26,7 @@ find_vllm() {
   say "installing $VLLM_PACKAGE"
   python3 -m venv "$folder"
   if ! timeout "$INSTALL_SECONDS_MAX" "$folder/bin/pip" install "$VLLM_PACKAGE" >"$log" 2>&1; then
-    reason=$(grep -m 1 '^ERROR' "$log" || tail -n 1 "$log")
+    reason=$(grep '^ERROR' "$log" | tail -n 1)
     rm -rf "$folder" "$log"
     not_available "pip cannot install $VLLM_PACKAGE here: ${reason:0:200}"
   fi
