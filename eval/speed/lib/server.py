@@ -53,14 +53,20 @@ class Server:
         begin = time.monotonic()
         self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=self.log,
                                         stderr=subprocess.STDOUT)
+        try:
+            self._await_ready(begin)
+        except BaseException:  # also a signal: nobody else would stop it
+            self.__exit__()
+            raise
+        self.startup_seconds = time.monotonic() - begin
+        return self
+
+    def _await_ready(self, begin):
         while not self._ready():
             if self.process.poll() is not None or time.monotonic() - begin > READY_SECONDS_MAX:
-                self.__exit__()
                 tail = Path(self.log.name).read_text(errors="replace").splitlines()[-3:]
                 raise RuntimeError(f"{self.command[0]} did not get ready: {' | '.join(tail)}")
             time.sleep(POLL_SECONDS)
-        self.startup_seconds = time.monotonic() - begin
-        return self
 
     def _ready(self):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
