@@ -45,11 +45,17 @@ inline void Quantise(const float* x, uint32_t count, float inverse, int16_t* qua
   }
 }
 
+// As DirectVectors; a product needs a register of its own where there is no instruction that adds.
+template <int kQueries>
+constexpr uint32_t PairVectors() {
+  return kLanes == 8 && kQueries == 3 ? 2 : DirectVectors<kQueries>();
+}
+
 // The sum as scored: times the query's scale times the key's.
 template <int kQueries>
 void ScoreQuantisedTile(const Matrix& keys, const std::byte* scales, uint32_t rows, uint32_t first,
                         const QuantisedFactors& factors, AttentionState& state) {
-  constexpr uint32_t kVectors = DirectVectors<kQueries>();
+  constexpr uint32_t kVectors = PairVectors<kQueries>();
   constexpr uint32_t kKeys = kVectors * kLanes;
   const uint32_t begin = state.slots[first].begin;
   const uint32_t end = state.slots[first + kQueries - 1].end;
@@ -135,6 +141,10 @@ struct QuantisedPages {
   void Score(const AttentionTask& task, Page page, AttentionState& state) {
     const Matrix keys = {page.bytes + task.keys_offset, size_t{2} * kPageTokens, page.ahead};
     const std::byte* scales = page.bytes + task.key_scales_offset;
+    for (uint32_t byte = 0; byte < kPageTokens * sizeof(float); byte += 64) {
+      __builtin_prefetch(scales + page.ahead + byte, 0, 2);
+      __builtin_prefetch(page.bytes + task.value_scales_offset + page.ahead + byte, 0, 2);
+    }
     ForTiles(task.queries, [&](auto count, uint32_t first) {
       ScoreQuantisedTile<count.kValue>(keys, scales, task.head_dim / 2, first, factors, state);
     });
@@ -149,8 +159,8 @@ struct QuantisedPages {
     }
     const Matrix values = {page.bytes + task.values_offset, size_t{2} * task.head_dim, page.ahead};
     ForTiles(task.queries, [&](auto count, uint32_t first) {
-      QuantisedValueTiles<count.kValue, DirectVectors<count.kValue>()>(
-          values, first, 0, task.head_dim, factors, state);
+      QuantisedValueTiles<count.kValue, PairVectors<count.kValue>()>(values, first, 0,
+                                                                     task.head_dim, factors, state);
     });
   }
 };
