@@ -56,7 +56,9 @@ inline Ints WidenBytes(const void* p) {
 }
 inline Ints SetInts(int32_t x) { return _mm256_set1_epi32(x); }
 inline Ints AddPairs(Ints a, Ints b, Ints sum) {
-  return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
+  sum = _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
+  asm("" : "+x"(sum));  // else all products are computed first, and 16 registers are too few
+  return sum;
 }
 inline Ints MagnitudeBits(Floats a) {
   return _mm256_and_si256(_mm256_castps_si256(a), _mm256_set1_epi32(INT32_MAX));
