@@ -39,8 +39,8 @@ std::atomic<uint64_t> allocation_count{0};
 namespace plumb::model {
 namespace {
 
-TEST(ForwardAllocation, NoneFromTheFirstStepOn) {
-  const std::string file = TinyModel({.types = {8, 2, 0}});
+void ExpectNoAllocation(const TinyModelSpec& spec) {
+  const std::string file = TinyModel(spec);
   auto gguf = Gguf::Parse(std::as_bytes(std::span(file)));
   ASSERT_TRUE(gguf.ok());
   tensor::ThreadPool pool({.threads = 2});
@@ -65,6 +65,19 @@ TEST(ForwardAllocation, NoneFromTheFirstStepOn) {
     (*model)->Forward(rows, logits);
   }
   EXPECT_EQ(allocation_count.load(), before);
+}
+
+TEST(ForwardAllocation, NoneFromTheFirstStepOn) {
+  const TinyModelSpec specs[] = {
+      {.types = {8, 2, 0}},
+      {.architecture = "qwen3", .types = {8, 2, 0}},
+      {.experts = 5, .experts_used = 2, .types = {8, 0}},
+      {.architecture = "gemma3", .sliding_window = 20, .soft_cap = 30, .types = {8, 0}},
+  };
+  for (const TinyModelSpec& spec : specs) {
+    SCOPED_TRACE(spec.architecture);
+    ExpectNoAllocation(spec);
+  }
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "model/config_keys.h"
+
 namespace plumb::model {
 namespace {
 
@@ -20,102 +22,20 @@ using base::Result;
 using base::Status;
 
 Result<Family> FamilyOf(std::string_view architecture) {
-  if (architecture == "llama") return Family::kLlama;
+  if (architecture == "llama") return Family::kLlama;  // or kMixtral, see ReadExperts
   if (architecture == "qwen2") return Family::kQwen2;
+  if (architecture == "qwen3") return Family::kQwen3;
+  if (architecture == "qwen3moe") return Family::kQwen3Moe;
   if (architecture == "gemma3") return Family::kGemma3;
   std::string shown(architecture.substr(0, 40));
   for (char& c : shown) {
     if (c < 0x20 || c > 0x7e) c = '?';
   }
   return base::Unsupported(
-             fmt::format("general.architecture \"{}\" is not supported (llama and qwen2 are)",
+             fmt::format("general.architecture \"{}\" is not supported (llama, qwen2, "
+                         "qwen3, qwen3moe and gemma3 are)",
                          shown))
       .WithField("general.architecture");
-}
-
-// Keys "<architecture>.<name>" with the errors of ReadConfig.
-class KeyReader {
- public:
-  KeyReader(const Checkpoint& gguf, std::string_view architecture)
-      : gguf_(gguf), architecture_(architecture) {}
-
-  std::string Key(std::string_view name) const { return fmt::format("{}.{}", architecture_, name); }
-  bool Has(std::string_view name) const { return gguf_.Has(Key(name)); }
-
-  Result<uint32_t> Integer(std::string_view name, uint32_t min, uint32_t max) const {
-    const std::string key = Key(name);
-    auto value = gguf_.Unsigned(key);
-    if (!value.ok()) return Fail(key, value.status());
-    if (*value < min || *value > max) {
-      return Corrupt(fmt::format("{} is {}, expected {} to {}", key, *value, min, max))
-          .WithField(key);
-    }
-    return static_cast<uint32_t>(*value);
-  }
-  Result<uint32_t> IntegerOr(std::string_view name, uint32_t fallback, uint32_t min,
-                             uint32_t max) const {
-    if (!Has(name)) return fallback;
-    return Integer(name, min, max);
-  }
-
-  Result<float> Float(std::string_view name, double min, double max) const {
-    const std::string key = Key(name);
-    auto value = gguf_.Number(key);
-    if (!value.ok()) return Fail(key, value.status());
-    if (!(*value >= min && *value <= max)) {  // also refuses NaN
-      return Corrupt(fmt::format("{} is {}, expected {} to {}", key, *value, min, max))
-          .WithField(key);
-    }
-    return static_cast<float>(*value);
-  }
-  Result<float> FloatOr(std::string_view name, float fallback, double min, double max) const {
-    if (!Has(name)) return fallback;
-    return Float(name, min, max);
-  }
-
- private:
-  static Status Fail(const std::string& key, const Status& status) {
-    return Corrupt(status.message()).WithField(key);
-  }
-  const Checkpoint& gguf_;
-  std::string architecture_;
-};
-
-// Features of other models that share the architecture's name. A value of 0 (or "none") is
-// harmless.
-Status RefuseFeatures(const Checkpoint& gguf, const KeyReader& keys) {
-  constexpr std::string_view kRefused[] = {
-      "expert_count",
-      "expert_used_count",
-      "logit_scale",
-      "residual_scale",
-      "embedding_scale",
-      "attention.scale",
-      "attention.clamp_kqv",
-      "attention.max_alibi_bias",
-      "attn_logit_softcapping",
-      "final_logit_softcapping",
-      "attention.temperature_scale",
-      "rope.scaling.attn_factor",
-      "rope.scaling.yarn_log_multiplier",
-  };
-  for (const std::string_view name : kRefused) {
-    if (!keys.Has(name)) continue;
-    const std::string key = keys.Key(name);
-    auto value = gguf.Number(key);
-    if (value.ok() && *value == 0.0) continue;
-    return base::Unsupported(fmt::format("{} asks for a feature that is not supported", key))
-        .WithField(key);
-  }
-  const std::string causal = keys.Key("attention.causal");
-  if (gguf.Has(causal)) {
-    auto value = gguf.Bool(causal);
-    if (!value.ok() || !*value) {
-      return base::Unsupported(fmt::format("{}: only causal attention is supported", causal))
-          .WithField(causal);
-    }
-  }
-  return base::OkStatus();
 }
 
 Status ReadRope(const Checkpoint& gguf, const KeyReader& keys, Config& config) {
@@ -127,8 +47,8 @@ Status ReadRope(const Checkpoint& gguf, const KeyReader& keys, Config& config) {
     return Corrupt(fmt::format("{} is {}, expected an even number", key, config.rope_dims))
         .WithField(key);
   }
-  config.rope_pairs =
-      config.family == Family::kLlama ? RotaryPairs::kAdjacent : RotaryPairs::kHalves;
+  const bool llama = config.family == Family::kLlama || config.family == Family::kMixtral;
+  config.rope_pairs = llama ? RotaryPairs::kAdjacent : RotaryPairs::kHalves;
   // Older files spell linear scaling rope.scale_linear.
   ASSIGN_OR_RETURN(config.rope_scale, keys.FloatOr("rope.scale_linear", 1.0f, 1e-3, 1e3));
   const std::string key = keys.Key("rope.scaling.type");
@@ -228,16 +148,17 @@ Result<Config> ReadConfig(const Checkpoint& gguf) {
   config.architecture = *architecture;
   config.name = PrintableName(gguf);
   const KeyReader keys(gguf, *architecture);
-  RETURN_IF_ERROR(RefuseFeatures(gguf, keys));
+  RETURN_IF_ERROR(ReadExperts(keys, config));  // decides between llama and Mixtral
+  RETURN_IF_ERROR(RefuseFeatures(gguf, keys, config.family));
   ASSIGN_OR_RETURN(config.layers, keys.Integer("block_count", 1, kLayersMax));
   ASSIGN_OR_RETURN(config.context_max, keys.Integer("context_length", 1, kContextMax));
   ASSIGN_OR_RETURN(config.embedding, keys.Integer("embedding_length", 1, kEmbeddingMax));
-  ASSIGN_OR_RETURN(config.feed_forward, keys.Integer("feed_forward_length", 1, kFeedForwardMax));
+  RETURN_IF_ERROR(ReadFeedForward(keys, config));
   RETURN_IF_ERROR(ReadHeads(keys, config));
   ASSIGN_OR_RETURN(config.rms_epsilon, keys.Float("attention.layer_norm_rms_epsilon", 0.0, 1.0));
   RETURN_IF_ERROR(ReadRope(gguf, keys, config));
-  ASSIGN_OR_RETURN(config.sliding_window,
-                   keys.IntegerOr("attention.sliding_window", 0, 0, kContextMax));
+  RETURN_IF_ERROR(ReadWindows(gguf, keys, config));
+  RETURN_IF_ERROR(ReadScales(keys, config));
   RETURN_IF_ERROR(ReadShapes(gguf, keys, config));
   return config;
 }

@@ -150,7 +150,13 @@ TEST(Config, RefusesByField) {
       corrupt("llama.rope.scaling.type", Is(1u)),
       corrupt("llama.rope.scale_linear", Is(0.0f)),
       corrupt("llama.attention.sliding_window", Is(UINT64_MAX)),
-      unsupported("llama.expert_count", Is(8u)),
+      unsupported("llama.expert_shared_count", Is(1u)),
+      unsupported("llama.expert_gating_func", Is(2u)),
+      unsupported("llama.expert_weights_scale", Is(2.5f)),
+      corrupt("llama.expert_count", Is(kExpertsMax + 1)),
+      corrupt("llama.expert_used_count", Is(2u)),  // of no experts
+      unsupported("llama.final_logit_softcapping", Is(30.0f)),
+      unsupported("llama.attn_logit_softcapping", Is(50.0f)),
       unsupported("llama.logit_scale", Is(0.5f)),
       unsupported("llama.attention.causal", Is(false)),
       {"llama.vocab_size", Is(11u), Code::kCorrupt, "token_embd.weight"},
@@ -184,14 +190,108 @@ TEST(Config, RefusesAnEmbeddingOfAnotherShape) {
   EXPECT_EQ(absent.status().field(), "token_embd.weight");
 }
 
+// The same keys under another architecture's name.
+Keys As(const std::string& architecture) {
+  Keys keys;
+  for (const auto& [key, write] : Llama()) {
+    const bool own = key.starts_with("llama.");
+    keys[own ? architecture + key.substr(5) : key] = write;
+  }
+  keys["general.architecture"] = IsText(architecture);
+  return keys;
+}
+
+TEST(Config, ALlamaWithExpertsIsMixtral) {
+  Keys keys = Llama();
+  keys["llama.expert_count"] = Is(8u);
+  EXPECT_EQ(Read(File(keys)).status().field(), "llama.expert_used_count");
+  keys["llama.expert_used_count"] = Is(9u);
+  EXPECT_EQ(Read(File(keys)).status().code(), Code::kCorrupt);
+  keys["llama.expert_used_count"] = Is(2u);
+  auto config = Read(File(keys));
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->family, Family::kMixtral);
+  EXPECT_EQ(config->experts, 8u);
+  EXPECT_EQ(config->experts_used, 2u);
+  EXPECT_EQ(config->feed_forward, 96u);
+  EXPECT_TRUE(config->expert_norm);
+  EXPECT_EQ(config->rope_pairs, RotaryPairs::kAdjacent);
+}
+
+TEST(Config, Qwen3MoeNeedsExpertsOfTheirOwnWidth) {
+  Keys keys = As("qwen3moe");
+  EXPECT_EQ(Read(File(keys)).status().field(), "qwen3moe.expert_count");
+  keys["qwen3moe.expert_count"] = Is(4u);
+  keys["qwen3moe.expert_used_count"] = Is(4u);
+  keys["qwen3moe.expert_feed_forward_length"] = Is(24u);
+  keys["qwen3moe.expert_weights_norm"] = Is(false);
+  auto config = Read(File(keys));
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_EQ(config->feed_forward, 24u);
+  EXPECT_FALSE(config->expert_norm);
+  keys["qwen3moe.expert_weights_norm"] = Is(1u);
+  EXPECT_EQ(Read(File(keys)).status().field(), "qwen3moe.expert_weights_norm");
+  Keys dense = As("qwen3");
+  dense["qwen3.expert_count"] = Is(4u);
+  EXPECT_EQ(Read(File(dense)).status().code(), Code::kUnsupported);
+}
+
+TEST(Config, Gemma3SaysWhichLayersHaveAWindow) {
+  Keys keys = As("gemma3");
+  keys["gemma3.block_count"] = Is(7u);
+  auto without = Read(File(keys));
+  ASSERT_TRUE(without.ok()) << without.status().ToString();
+  EXPECT_THAT(without->layer_windows, testing::Each(0u));
+  EXPECT_EQ(without->attention_scale, 0.25f);  // heads of 16
+
+  keys["gemma3.attention.sliding_window"] = Is(512u);
+  keys["gemma3.attention.scale"] = Is(0.125f);
+  keys["gemma3.final_logit_softcapping"] = Is(30.0f);
+  const std::string pattern = "gemma3.attention.sliding_window_pattern";
+  auto config = Read(File(keys));
+  ASSERT_TRUE(config.ok()) << config.status().ToString();
+  EXPECT_THAT(config->layer_windows, testing::ElementsAre(512, 512, 512, 512, 512, 0, 512));
+  EXPECT_EQ(config->rope_base_local, 10000.0f);
+  EXPECT_EQ(config->attention_scale, 0.125f);
+  EXPECT_EQ(config->final_soft_cap, 30.0f);
+
+  keys[pattern] = Is(3u);
+  EXPECT_THAT(Read(File(keys))->layer_windows, testing::ElementsAre(512, 512, 0, 512, 512, 0, 512));
+  keys[pattern] = Is(0u);
+  EXPECT_EQ(Read(File(keys)).status().field(), pattern);
+  const auto flags = [&](std::vector<bool> values) {
+    keys[pattern] = [values](GgufWriter& writer, const std::string& key) {
+      writer.Values(key, std::vector<uint8_t>(values.begin(), values.end()));
+    };
+  };
+  flags({true, false, true, false, true, true, true});
+  EXPECT_THAT(Read(File(keys))->layer_windows, testing::ElementsAre(512, 0, 512, 0, 512, 512, 512));
+  flags({true, false});
+  EXPECT_EQ(Read(File(keys)).status().field(), pattern);
+}
+
+// The 27B model alone scales scores by its width per head; its file has no key for it.
+TEST(Config, Gemma3Of62LayersScalesByItsWidth) {
+  Keys keys = As("gemma3");
+  keys["gemma3.block_count"] = Is(62u);
+  keys["gemma3.attention.key_length"] = Is(32u);
+  keys["gemma3.attention.value_length"] = Is(32u);
+  EXPECT_EQ(Read(File(keys))->attention_scale, 0.25f);  // 64 / 4 heads
+}
+
+TEST(Config, QwenDoesNotSayWhichLayersHaveAWindow) {
+  for (const std::string architecture : {"qwen2", "qwen3"}) {
+    Keys keys = As(architecture);
+    keys[architecture + ".attention.sliding_window"] = Is(512u);
+    EXPECT_TRUE(Read(File(keys))->windows_unknown);
+    keys[architecture + ".attention.sliding_window"] = Is(2048u);  // the whole context
+    EXPECT_FALSE(Read(File(keys))->windows_unknown);
+  }
+}
+
 TEST(Config, Qwen2AndGemma3PairHalves) {
-  for (const char* architecture : {"qwen2", "gemma3"}) {
-    Keys keys;
-    for (const auto& [key, write] : Llama()) {
-      const bool own = key.starts_with("llama.");
-      keys[own ? architecture + key.substr(5) : key] = write;
-    }
-    keys["general.architecture"] = IsText(architecture);
+  for (const char* architecture : {"qwen2", "qwen3", "gemma3"}) {
+    const Keys keys = As(architecture);
     auto config = Read(File(keys));
     ASSERT_TRUE(config.ok()) << config.status().ToString();
     EXPECT_EQ(config->rope_pairs, RotaryPairs::kHalves);

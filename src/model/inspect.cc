@@ -6,7 +6,10 @@
 #include <map>
 #include <utility>
 
+#include "model/families/gemma3.h"
 #include "model/families/llama.h"
+#include "model/families/moe.h"
+#include "model/hf_text.h"
 #include "model/model.h"
 #include "tensor/dtype.h"
 #include "tensor/kv_page.h"
@@ -38,7 +41,8 @@ uint64_t ResidentBytes(const GgufTensor& tensor, const Config& config) {
   const auto type = tensor::DTypeFromGguf(tensor.type);
   if (!type) return tensor.stored_bytes;
   if (tensor.dims_count == 1) return tensor.elements * sizeof(float);
-  const uint64_t packed = PackedBytes(*type, tensor.elements / tensor.dims[0], tensor.dims[0]);
+  const uint64_t matrices = tensor.dims[2] * tensor.dims[3];
+  const uint64_t packed = matrices * PackedBytes(*type, tensor.dims[1], tensor.dims[0]);
   if (tensor.name != "token_embd.weight") return packed;
   return StoredRows(*type, tensor) + (config.tied_output ? packed : 0);
 }
@@ -92,6 +96,9 @@ Result<Inspection> Inspect(const Checkpoint& gguf) {
   result.types = Shares(gguf);
   result.memory = Memory(gguf, result.config);
   result.tokenizer_model = TextOrEmpty(gguf, "tokenizer.ggml.model");
+  if (result.tokenizer_model.empty() && gguf.Has(kHfTokenizerKey)) {
+    result.tokenizer_model = "tokenizer.json";
+  }
   result.tokenizer_pre = TextOrEmpty(gguf, "tokenizer.ggml.pre");
   const auto tokens = gguf.values().find("tokenizer.ggml.tokens");
   if (tokens != gguf.values().end()) {
@@ -101,10 +108,15 @@ Result<Inspection> Inspect(const Checkpoint& gguf) {
   switch (result.config.family) {
     case Family::kLlama:
     case Family::kQwen2:
+    case Family::kQwen3:
       result.unsupported = CheckLlama(gguf, result.config);
       break;
+    case Family::kMixtral:
+    case Family::kQwen3Moe:
+      result.unsupported = CheckMoe(gguf, result.config);
+      break;
     case Family::kGemma3:
-      result.unsupported = base::Unsupported("family gemma3 arrives later");
+      result.unsupported = CheckGemma3(gguf, result.config);
       break;
   }
   return result;

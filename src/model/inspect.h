@@ -36,7 +36,7 @@ struct Inspection {
   uint64_t parameters = 0;       // elements of all tensors
   std::vector<TypeShare> types;  // most bytes first
   MemoryNeed memory;
-  std::string tokenizer_model;  // "gpt2", "llama", ...; empty when absent
+  std::string tokenizer_model;  // "gpt2", "llama", ..., "tokenizer.json"; empty when absent
   std::string tokenizer_pre;
   uint32_t vocabulary_tokens = 0;  // entries of tokenizer.ggml.tokens
   std::string chat_template;       // Jinja source; empty when absent

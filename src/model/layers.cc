@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
 #include "base/check.h"
@@ -28,17 +27,21 @@ uint32_t ContextMax(const Config& config, const LoadOptions& options) {
                   options.context_max != 0 ? options.context_max : kContextDefaultMax);
 }
 
-Status Refuse(const Config& config, std::string_view key, std::string_view why) {
-  const std::string field = fmt::format("{}.{}", config.architecture, key);
-  return base::Unsupported(fmt::format("{}: {}", field, why)).WithField(field);
-}
-
-Status CheckHeads(const Config& config) {
+Status CheckAttention(const Config& config) {
+  const auto refuse = [&](std::string_view key, std::string_view why) {
+    const std::string field = fmt::format("{}.{}", config.architecture, key);
+    return base::Unsupported(fmt::format("{}: {}", field, why)).WithField(field);
+  };
   constexpr uint32_t kHeadDimMultiple = 16;  // of a KV page's planes
-  if (config.head_dim % kHeadDimMultiple == 0) return base::OkStatus();
-  return Refuse(config, "attention.key_length",
-                fmt::format("heads of {} are not supported (a multiple of {} is needed)",
-                            config.head_dim, kHeadDimMultiple));
+  if (config.head_dim % kHeadDimMultiple != 0) {
+    return refuse("attention.key_length",
+                  fmt::format("heads of {} are not supported (a multiple of {} is needed)",
+                              config.head_dim, kHeadDimMultiple));
+  }
+  if (config.windows_unknown) {
+    return refuse("attention.sliding_window", "not supported in this family");
+  }
+  return base::OkStatus();
 }
 
 Result<tensor::RotaryTable> BuildRotary(const Config& config, double base, double scale,
@@ -113,13 +116,15 @@ void ForwardPass::Begin(std::span<const SequenceRows> sequences, std::span<float
   rows_ = batch_.all().rows();
 }
 
-void ForwardPass::Embed(const EmbeddingTable& table) {
+void ForwardPass::Embed(const EmbeddingTable& table, float scale) {
   compute_.pool.ParallelFor(rows_, [&](uint32_t row) {
     const uint32_t token = batch_.tokens()[row];
     const std::span stored(table.rows.data() + token * table.row_bytes, table.row_bytes);
     const std::span out(hidden_ + uint64_t{row} * config_.embedding, config_.embedding);
     const Status status = tensor::DequantizeRow(table.type, stored, out);
     DCHECK(status.ok()) << status.ToString();
+    if (scale == 1) return;
+    for (float& value : out) value *= scale;
   });
 }
 
@@ -154,6 +159,12 @@ void ForwardPass::Attend(uint32_t index, const AttentionWeights& weights,
   ProjectQueriesKeysValues(weights, last_layer);
   const RowSet& all = batch_.all();
   const RowSet& alive = last_layer ? batch_.wanted() : all;
+  const auto norm_heads = [&](const std::vector<float>& weight, uint32_t heads, float* x) {
+    if (weight.empty()) return;
+    RmsNorm(compute_, x, heads, config_.head_dim, weight.data(), config_.rms_epsilon, x);
+  };
+  norm_heads(weights.query_norm, alive.rows() * config_.heads, queries_);
+  norm_heads(weights.key_norm, all.rows() * config_.kv_heads, keys_);
   const auto rotate = [&](const RowSet& rows, uint32_t heads, float* x) {
     Rotate(compute_, *view.rotary, pairing_, rows.positions, heads, config_.head_dim, x);
   };
@@ -164,23 +175,32 @@ void ForwardPass::Attend(uint32_t index, const AttentionWeights& weights,
                  alive.sequences, queries_, attended_);
 }
 
-void ForwardPass::AddHeads(const Projection& output) {
+void ForwardPass::ProjectHeads(const Projection& output, Target target) {
   Linear(attended_, rows_, static_cast<uint32_t>(QueryWidth(config_)),
-         std::array<tensor::Product, 1>{{{&output.matrix, hidden_, output.bias_or_null(), true}}});
+         std::array<tensor::Product, 1>{
+             {{&output.matrix, target.out, output.bias_or_null(), target.add}}});
 }
 
-void ForwardPass::FeedForward(const GatedWeights& weights) {
-  Linear(normed_, rows_, config_.embedding,
+void ForwardPass::FeedForward(const GatedWeights& weights, GateFunction function, InputRows input,
+                              Target target) {
+  Linear(input.x, input.count, config_.embedding,
          std::array<tensor::Product, 2>{{{&weights.gate, gate_}, {&weights.up, up_}}});
-  SwiGlu(compute_, gate_, up_, rows_, config_.feed_forward, gate_);
-  Linear(gate_, rows_, config_.feed_forward,
-         std::array<tensor::Product, 1>{{{&weights.down, hidden_, nullptr, true}}});
+  const auto act = function == GateFunction::kSwiGlu ? tensor::SwiGlu : tensor::GeGlu;
+  act(compute_, gate_, up_, input.count, config_.feed_forward, gate_);
+  Linear(gate_, input.count, config_.feed_forward,
+         std::array<tensor::Product, 1>{{{&weights.down, target.out, nullptr, target.add}}});
 }
 
-void ForwardPass::Logits(const OuterWeights& weights) {
+void ForwardPass::AddNormed(float* x, const std::vector<float>& weight) {
+  Norm(x, weight, x);
+  Add(compute_, hidden_, x, rows_, config_.embedding, hidden_);
+}
+
+void ForwardPass::Logits(const OuterWeights& weights, float soft_cap) {
   Norm(hidden_, weights.output_norm, normed_);
   Linear(normed_, rows_, config_.embedding,
          std::array<tensor::Product, 1>{{{&weights.output, logits_.data()}}});
+  if (soft_cap > 0) SoftCap(compute_, soft_cap, rows_, config_.vocabulary, logits_.data());
 }
 
 }  // namespace plumb::model

@@ -31,17 +31,28 @@ base::Result<tensor::RotaryTable> BuildRotary(const Config& config, double base,
 ModelInfo DescribeModel(const Checkpoint& checkpoint, const Config& config,
                         const OuterWeights& weights, const LoadOptions& options);
 
-// Whether attention can be computed at all: heads of a width that pages hold. kUnsupported, with
-// the field.
-base::Status CheckHeads(const Config& config);
-// A refusal of "<architecture>.<key>".
-base::Status Refuse(const Config& config, std::string_view key, std::string_view why);
+// Whether attention can be computed: heads of a width that pages hold, and windows known layer by
+// layer. kUnsupported, with the field.
+base::Status CheckAttention(const Config& config);
 
 // How an attention layer sees its sequence.
 struct AttentionView {
   const tensor::RotaryTable* rotary = nullptr;
   float scale = 0;      // of scores
   uint32_t window = 0;  // positions seen, the row's own included; 0 = all
+};
+
+enum class GateFunction : uint8_t { kSwiGlu, kGeGlu };
+
+// Rows to compute from: [count, embedding].
+struct InputRows {
+  const float* x;
+  uint32_t count;
+};
+// Where a product goes, [rows, embedding]; with `add` it is added to what is there.
+struct Target {
+  float* out;
+  bool add;
 };
 
 // Activations of one step and the operations on them, row-major f32. `rows()` rows are alive: all
@@ -58,19 +69,22 @@ class ForwardPass {
   float* hidden() { return hidden_; }  // [rows, embedding], the residual stream
   float* normed() { return normed_; }  // [rows, embedding]
 
-  // hidden = the tokens' embeddings.
-  void Embed(const EmbeddingTable& table);
+  // hidden = the tokens' embeddings, times `scale`.
+  void Embed(const EmbeddingTable& table, float scale = 1);
   // out = RMSNorm(x) * weight; out may be x.
   void Norm(const float* x, const std::vector<float>& weight, float* out);
   // From normed(): stores keys and values of layer `index`, and attends. In the last layer the
   // rows without logits end here: rows() shrinks, hidden() too.
   void Attend(uint32_t index, const AttentionWeights& weights, const AttentionView& view);
-  // hidden += the output projection of what Attend computed.
-  void AddHeads(const Projection& output);
-  // hidden += down(silu(gate(normed)) * up(normed)).
-  void FeedForward(const GatedWeights& weights);
-  // Writes the logits that Begin was given room for.
-  void Logits(const OuterWeights& weights);
+  // The output projection of what Attend computed.
+  void ProjectHeads(const Projection& output, Target target);
+  // down(act(gate(x)) * up(x)); the target may be x, if it does not add.
+  void FeedForward(const GatedWeights& weights, GateFunction function, InputRows input,
+                   Target target);
+  // hidden += RMSNorm(x) * weight; x is overwritten.
+  void AddNormed(float* x, const std::vector<float>& weight);
+  // Writes the logits that Begin was given room for, capped softly unless `soft_cap` is 0.
+  void Logits(const OuterWeights& weights, float soft_cap = 0);
 
   tensor::Compute compute() const { return compute_; }
   void Linear(const float* x, uint32_t rows, uint32_t inputs,

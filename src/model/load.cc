@@ -9,8 +9,11 @@
 #include <utility>
 
 #include "model/config.h"
-#include "model/gguf.h"
+#include "model/families/gemma3.h"
 #include "model/families/llama.h"
+#include "model/families/moe.h"
+#include "model/gguf.h"
+#include "model/hf_checkpoint.h"
 
 namespace plumb::model {
 
@@ -19,10 +22,13 @@ using base::Result;
 Result<std::unique_ptr<Checkpoint>> OpenModelFile(const std::string& path) {
   std::error_code ignored;  // an unreadable path fails in Open
   const std::filesystem::path file(path);
-  if (std::filesystem::is_directory(file, ignored) || file.extension() == ".safetensors") {
+  if (std::filesystem::is_directory(file, ignored)) {
+    ASSIGN_OR_RETURN(auto folder, HfCheckpoint::Open(path));
+    return std::unique_ptr<Checkpoint>(std::move(folder));
+  }
+  if (file.extension() == ".safetensors") {
     return base::Unsupported(
-               "safetensors models are not supported yet; give a .gguf file (architecture llama or "
-               "qwen2) or a model alias")
+               "a .safetensors file holds weights only; give the folder with its config.json")
         .WithField("model");
   }
   ASSIGN_OR_RETURN(auto gguf, Gguf::Open(path));
@@ -43,13 +49,15 @@ Result<std::unique_ptr<Model>> LoadModel(const Checkpoint& gguf, const LoadOptio
   switch (config.family) {
     case Family::kLlama:
     case Family::kQwen2:
+    case Family::kQwen3:
       return LoadLlama(gguf, config, options);
+    case Family::kMixtral:
+    case Family::kQwen3Moe:
+      return LoadMoe(gguf, config, options);
     case Family::kGemma3:
-      break;
+      return LoadGemma3(gguf, config, options);
   }
-  return base::Unsupported(fmt::format("family {} arrives later; llama and qwen2 can be served",
-                                       config.architecture))
-      .WithField("general.architecture");
+  return base::Internal("a family without a loader");
 }
 
 }  // namespace plumb::model

@@ -37,8 +37,8 @@ constexpr uint32_t kRowsMax = 8192;
 // Served at most when the file says more and `context_max` is 0: the rotary table grows with it.
 constexpr uint32_t kContextDefaultMax = 131072;
 
-// Opens a path given by the operator. kUnsupported: a folder or a .safetensors file; else the
-// errors of Gguf::Open.
+// Opens a path given by the operator: a .gguf file, or a Hugging Face folder. kUnsupported: a
+// single .safetensors file; else the errors of Gguf::Open and HfCheckpoint::Open.
 base::Result<std::unique_ptr<Checkpoint>> OpenModelFile(const std::string& path);
 
 // kUnsupported, kCorrupt: as ReadConfig, or a tensor with another shape or type than the family has

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/random.h"
+#include "base/testing/scratch_folder.h"
 #include "model/gguf_writer.h"
 #include "model/inspect.h"
 #include "model/tiny_model.h"
@@ -155,7 +156,10 @@ TEST_F(Load, RefusesTensorsThatDoNotFitTheFamily) {
       {"qwen2 with a window",
        TinyModel({.architecture = "qwen2", .sliding_window = 64, .qkv_bias = true}),
        Code::kUnsupported, "qwen2.attention.sliding_window"},
-      {"gemma3", TinyModel({.architecture = "gemma3"}), Code::kUnsupported, "general.architecture"},
+      {"gemma3 without its norms",
+       Renamed(TinyModel({.architecture = "gemma3"}), "blk.1.post_ffw_norm.weight",
+               "blk.1.post_ffw_NORM.weight"),
+       Code::kCorrupt, "blk.1.post_ffw_norm.weight"},
   };
   for (const Case& c : cases) {
     auto model = LoadFile(c.file);
@@ -219,12 +223,14 @@ TEST_F(Load, RefusesWrongShapesTypesAndStrangers) {
   }
 }
 
-TEST_F(Load, SaysWhatInsteadOfSafetensors) {
-  for (const std::string& path : {testing::TempDir(), std::string("/x/model.safetensors")}) {
-    auto gguf = OpenModelFile(path);
-    EXPECT_EQ(gguf.status().code(), Code::kUnsupported);
-    EXPECT_THAT(gguf.status().message(), HasSubstr(".gguf"));
-  }
+TEST_F(Load, SaysWhatIsMissingToAModel) {
+  const auto weights = OpenModelFile("/x/model.safetensors");
+  EXPECT_EQ(weights.status().code(), Code::kUnsupported);
+  EXPECT_THAT(weights.status().message(), HasSubstr("the folder"));
+  const base::ScratchFolder empty;
+  const auto folder = OpenModelFile(empty.path());
+  EXPECT_EQ(folder.status().code(), Code::kUnsupported);
+  EXPECT_THAT(folder.status().message(), HasSubstr("config.json"));
   EXPECT_EQ(OpenModelFile("/x/model.gguf").status().code(), Code::kNotFound);
 }
 

@@ -130,6 +130,13 @@ class TensorSource {
     const uint64_t dims[] = {inputs, outputs};
     writer_.Tensor(name, type, dims, RandomWeights(type, outputs * inputs, inputs, NextSeed()));
   }
+  // One matrix for each expert.
+  void Stack(const std::string& name, uint64_t outputs, uint64_t inputs) {
+    const uint32_t type = spec_.types[matrix_count_++ % spec_.types.size()];
+    const uint64_t dims[] = {inputs, outputs, spec_.experts};
+    writer_.Tensor(name, type, dims,
+                   RandomWeights(type, spec_.experts * outputs * inputs, inputs, NextSeed()));
+  }
   // base + spread * noise
   void Vector(const std::string& name, uint64_t size, float base, float spread) {
     base::Rng rng(NextSeed());
@@ -163,6 +170,15 @@ void WriteConfig(GgufWriter& writer, const TinyModelSpec& spec) {
   writer.Value(key("attention.layer_norm_rms_epsilon"), 1e-5f);
   writer.Value(key("rope.freq_base"), 10000.0f);
   if (spec.sliding_window != 0) writer.Value(key("attention.sliding_window"), spec.sliding_window);
+  if (spec.window_period != 0) {
+    writer.Value(key("attention.sliding_window_pattern"), spec.window_period);
+  }
+  if (spec.experts != 0) {
+    writer.Value(key("expert_count"), spec.experts);
+    writer.Value(key("expert_used_count"), spec.experts_used);
+    writer.Value(key("expert_weights_norm"), spec.expert_norm);
+  }
+  if (spec.soft_cap != 0) writer.Value(key("final_logit_softcapping"), spec.soft_cap);
 }
 
 void WriteLayer(TensorSource& source, const TinyModelSpec& spec, uint32_t layer) {
@@ -179,7 +195,23 @@ void WriteLayer(TensorSource& source, const TinyModelSpec& spec, uint32_t layer)
     source.Vector(name("attn_v.bias"), key_width, 0.0f, 0.5f);
   }
   source.Matrix(name("attn_output.weight"), spec.embedding, query_width);
+  const bool gemma = spec.architecture == "gemma3";
+  if (gemma || spec.architecture.starts_with("qwen3")) {
+    source.Vector(name("attn_q_norm.weight"), spec.head_dim, 1.0f, 0.1f);
+    source.Vector(name("attn_k_norm.weight"), spec.head_dim, 1.0f, 0.1f);
+  }
+  if (gemma) {
+    source.Vector(name("post_attention_norm.weight"), spec.embedding, 1.0f, 0.1f);
+    source.Vector(name("post_ffw_norm.weight"), spec.embedding, 1.0f, 0.1f);
+  }
   source.Vector(name("ffn_norm.weight"), spec.embedding, 1.0f, 0.1f);
+  if (spec.experts != 0) {
+    source.MatrixOf(name("ffn_gate_inp.weight"), kF32, spec.experts, spec.embedding);
+    source.Stack(name("ffn_gate_exps.weight"), spec.feed_forward, spec.embedding);
+    source.Stack(name("ffn_up_exps.weight"), spec.feed_forward, spec.embedding);
+    source.Stack(name("ffn_down_exps.weight"), spec.embedding, spec.feed_forward);
+    return;
+  }
   source.Matrix(name("ffn_gate.weight"), spec.feed_forward, spec.embedding);
   source.Matrix(name("ffn_up.weight"), spec.feed_forward, spec.embedding);
   source.Matrix(name("ffn_down.weight"), spec.embedding, spec.feed_forward);

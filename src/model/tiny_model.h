@@ -10,7 +10,7 @@
 namespace plumb::model {
 
 struct TinyModelSpec {
-  std::string architecture = "llama";
+  std::string architecture = "llama";  // qwen2, qwen3, qwen3moe, gemma3
   uint32_t layers = 2;
   uint32_t embedding = 64;
   uint32_t feed_forward = 96;
@@ -20,6 +20,11 @@ struct TinyModelSpec {
   uint32_t vocabulary = 320;  // >= 260 when `tokenizer`
   uint32_t context = 1024;
   uint32_t sliding_window = 0;
+  uint32_t window_period = 0;  // Gemma 3: every so many layers, one sees all; 0 = not said
+  uint32_t experts = 0;        // llama with experts is Mixtral
+  uint32_t experts_used = 0;
+  bool expert_norm = true;
+  float soft_cap = 0;  // of logits, Gemma 3
   // ggml types of the matrices, taken in turn; rows must be whole blocks of each.
   std::vector<uint32_t> types = {8};  // Q8_0
   uint32_t embedding_type = 1;        // F16

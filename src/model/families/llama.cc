@@ -1,12 +1,11 @@
 // model/families/llama.cc
-// The Llama family (Llama 2 and 3, SmolLM2, Mistral, TinyLlama) and its sibling Qwen2:
+// The Llama family (Llama 2 and 3, SmolLM2, Mistral, TinyLlama) and its siblings Qwen2 and Qwen3:
 // pre-normalised layers of grouped-query attention and a gated feed-forward. Read top to bottom:
-// what a model may look like, its weights, Forward. Variants are data: biases, tied output, rotary
-// pairing, frequency factors, sliding window. Sources: Touvron et al. 2023 ("LLaMA", "Llama 2");
-// Qwen2 technical report 2024.
+// weights, loading, Forward. Variants are data: biases, normalised heads (Qwen3), tied output,
+// rotary pairing, frequency factors, sliding window. Sources: Touvron et al. 2023 ("LLaMA", "Llama
+// 2"); Qwen2 technical report 2024; Qwen3 technical report 2025.
 #include "model/families/llama.h"
 
-#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -31,12 +30,16 @@ struct LlamaWeights {
   tensor::RotaryTable rotary;
 };
 
+HeadNorms NormsOf(const Config& config) {
+  return config.family == Family::kQwen3 ? HeadNorms::kYes : HeadNorms::kNo;
+}
+
 std::vector<WeightSpec> Weights(const Config& config) {
   std::vector<WeightSpec> specs;
   ExpectOuter(config, specs);
   for (uint32_t i = 0; i < config.layers; ++i) {
     ExpectVector(i, "attn_norm.weight", config.embedding, specs);
-    ExpectAttention(config, HeadNorms::kNo, i, specs);
+    ExpectAttention(config, NormsOf(config), i, specs);
     ExpectVector(i, "ffn_norm.weight", config.embedding, specs);
     ExpectGated(config, i, specs);
   }
@@ -47,7 +50,7 @@ Result<Layer> LoadLayer(WeightReader& reader, const Config& config, uint32_t ind
   Layer layer;
   ASSIGN_OR_RETURN(layer.attention_norm,
                    reader.Vector(LayerName(index, "attn_norm.weight"), config.embedding));
-  ASSIGN_OR_RETURN(layer.attention, LoadAttention(reader, config, HeadNorms::kNo, index));
+  ASSIGN_OR_RETURN(layer.attention, LoadAttention(reader, config, NormsOf(config), index));
   ASSIGN_OR_RETURN(layer.feed_norm,
                    reader.Vector(LayerName(index, "ffn_norm.weight"), config.embedding));
   ASSIGN_OR_RETURN(layer.feed, LoadGated(reader, config, index));
@@ -74,12 +77,11 @@ class LlamaModel final : public Model {
  public:
   LlamaModel(const Config& config, const LoadOptions& options, ModelInfo info, LlamaWeights weights,
              ForwardPass pass)
-      : rows_max_(options.rows_max),
+      : config_(config),
+        rows_max_(options.rows_max),
         logits_rows_max_(options.logits_rows_max),
         info_(std::move(info)),
         weights_(std::move(weights)),
-        view_{&weights_.rotary, 1.0f / std::sqrt(static_cast<float>(config.head_dim)),
-              config.sliding_window},
         pass_(std::move(pass)) {}
 
   const ModelInfo& info() const override { return info_; }
@@ -89,35 +91,32 @@ class LlamaModel final : public Model {
   void Forward(std::span<const SequenceRows> sequences, std::span<float> logits) override {
     pass_.Begin(sequences, logits);
     pass_.Embed(weights_.outer.embedding);
-    for (uint32_t i = 0; i < weights_.layers.size(); ++i) {
+    for (uint32_t i = 0; i < config_.layers; ++i) {
       const Layer& layer = weights_.layers[i];
       pass_.Norm(pass_.hidden(), layer.attention_norm, pass_.normed());
-      pass_.Attend(i, layer.attention, view_);
-      pass_.AddHeads(layer.attention.output);
+      pass_.Attend(i, layer.attention,
+                   {&weights_.rotary, config_.attention_scale, config_.layer_windows[i]});
+      pass_.ProjectHeads(layer.attention.output, {pass_.hidden(), true});
       pass_.Norm(pass_.hidden(), layer.feed_norm, pass_.normed());
-      pass_.FeedForward(layer.feed);
+      pass_.FeedForward(layer.feed, GateFunction::kSwiGlu, {pass_.normed(), pass_.rows()},
+                        {pass_.hidden(), true});
     }
     pass_.Logits(weights_.outer);
   }
 
  private:
+  const Config config_;
   const uint32_t rows_max_;
   const uint32_t logits_rows_max_;
   const ModelInfo info_;
   const LlamaWeights weights_;
-  const AttentionView view_;
   ForwardPass pass_;
 };
 
 }  // namespace
 
 Status CheckLlama(const Checkpoint& checkpoint, const Config& config) {
-  RETURN_IF_ERROR(CheckHeads(config));
-  // Qwen2 applies its window only to the upper layers, and the file does not say from which on.
-  if (config.family == Family::kQwen2 && config.sliding_window != 0 &&
-      config.sliding_window < config.context_max) {
-    return Refuse(config, "attention.sliding_window", "not supported in this family");
-  }
+  RETURN_IF_ERROR(CheckAttention(config));
   return CheckWeights(checkpoint, Weights(config), config.architecture);
 }
 
