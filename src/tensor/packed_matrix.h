@@ -109,6 +109,9 @@ class PackedMatrix {
   uint32_t panels() const { return (outputs_ + kPanelOutputs - 1) / kPanelOutputs; }
   uint64_t panel_bytes() const { return panel_bytes_; }
   const std::byte* panel(uint32_t index) const { return data_ + index * panel_bytes_; }
+  // Output `output`'s weights, the same bits as DequantizeRow makes of the file's row (BF16 in
+  // groups: the rounded ones). out: [inputs]. Slow: for single rows, such as those of an embedding.
+  void UnpackRow(uint32_t output, std::span<float> out) const;
   // Resident memory, padding included.
   uint64_t size_bytes() const { return panel_bytes_ * panels(); }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tensor/dequantize.h"
 #include "tensor/test_data.h"
 
 namespace plumb::tensor {
@@ -53,6 +54,25 @@ TEST(PackedMatrix, IsTheSameForAnyPoolAndMemory) {
     const auto b = PackedMatrix::Pack(dtype, 100, 256, bytes, four, &arena);
     ASSERT_EQ(a->size_bytes(), b->size_bytes());
     EXPECT_EQ(std::memcmp(a->panel(0), b->panel(0), a->size_bytes()), 0) << Name(dtype);
+  }
+}
+
+TEST(PackedMatrix, RowsComeBackAsTheFileHasThem) {
+  base::Rng rng(3);
+  ThreadPool pool({.threads = 1});
+  for (const DType dtype : test::kAllTypes) {
+    if (dtype == DType::kBF16) continue;  // rounded; kernels_test.cc says by how much
+    const auto bytes = test::RandomMatrix(dtype, 37, 512, rng);
+    const auto matrix = PackedMatrix::Pack(dtype, 37, 512, bytes, pool);
+    const size_t row_bytes = bytes.size() / 37;
+    for (const uint32_t output : {0u, 15u, 16u, 36u}) {
+      std::vector<float> expected(512);
+      std::vector<float> got(512);
+      const auto row = std::span(bytes).subspan(output * row_bytes, row_bytes);
+      ASSERT_TRUE(DequantizeRow(dtype, row, expected).ok());
+      matrix->UnpackRow(output, got);
+      EXPECT_EQ(test::FirstDifference(expected, got), "") << Name(dtype) << " " << output;
+    }
   }
 }
 

@@ -58,7 +58,7 @@ constexpr DType kQuantized[] = {DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType:
                                 DType::kQ8_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K};
 
 // Relative root mean square error of llama.cpp's quantisers (ggml 0.25.3, no importance matrix) on
-// the same 64 x 1024 weights; made by eval/quality/ggml_quantizer_error.cc.
+// the same 64 x 1024 weights; made by eval/quality/lib/ggml_quantizer_error.cc.
 struct ReferenceError {
   DType dtype;
   double normal, heavy;

@@ -1,65 +1,13 @@
 // tensor/ref/products.cc
 // The judge of matrix products: one output at a time, in the order that docs/numerics.md states,
 // straight from the documented panel layout. Nothing is shared with cpu/.
-#include <bit>
 #include <cmath>
 
-#include "tensor/float16.h"
+#include "tensor/panel_read.h"
 #include "tensor/ref/reference.h"
 
 namespace plumb::tensor::ref {
 namespace {
-
-// A group of a panel, and the header of its block.
-struct Group {
-  const std::byte* header;
-  const std::byte* bytes;
-};
-
-Group GroupAt(const std::byte* panel, const PanelLayout& layout, uint32_t index) {
-  const std::byte* block = panel + size_t{index / layout.groups()} * layout.block_bytes();
-  return {block, block + layout.header_bytes() + index % layout.groups() * layout.group_bytes()};
-}
-
-float ScaleAt(DType dtype, Group group, uint32_t half, uint32_t lane) {
-  const PanelLayout layout = LayoutOf(dtype);
-  const std::byte* vector = group.bytes + layout.scale_offset(half);
-  if (layout.exponents) {
-    return std::bit_cast<float>(static_cast<uint32_t>(vector[lane]) << 23);
-  }
-  if (!layout.factors) return LoadHalf(vector + 2 * lane);
-  const auto factor = static_cast<uint8_t>(vector[lane]);
-  const int32_t value = dtype == DType::kQ6_K ? static_cast<int8_t>(factor) : int32_t{factor};
-  return LoadHalf(group.header + 2 * lane) * static_cast<float>(value);
-}
-
-float OffsetAt(DType dtype, Group group, uint32_t lane) {
-  const PanelLayout layout = LayoutOf(dtype);
-  const std::byte* vector = group.bytes + layout.offset_offset();
-  if (!layout.factors) return LoadHalf(vector + 2 * lane);
-  return LoadHalf(group.header + 2 * kPanelOutputs + 2 * lane) *
-         static_cast<float>(static_cast<uint8_t>(vector[lane]));
-}
-
-// The stored q of input `i` of a group.
-int32_t QuantAt(const std::byte* group, const PanelLayout& layout, uint32_t lane, uint32_t i) {
-  const uint32_t quad = i / 4;
-  const uint32_t place = 4 * lane + i % 4;
-  uint32_t quant = 0;
-  if (layout.low_bits == 8) {
-    quant = static_cast<uint32_t>(group[quad * 64 + place]);
-  } else {
-    quant = static_cast<uint32_t>(group[quad / 2 * 64 + place]) >> (quad % 2 * 4) & 15;
-  }
-  if (layout.high_bits != 0) {
-    const uint32_t quads = 8 / layout.high_bits;
-    const auto high =
-        static_cast<uint32_t>(group[layout.high_offset() + quad / quads * 64 + place]);
-    const uint32_t mask = (1u << layout.high_bits) - 1;
-    quant |= (high >> (quad % quads * layout.high_bits) & mask) << layout.low_bits;
-  }
-  return static_cast<int32_t>(quant);
-}
 
 // Where input `i` of a group is that begins at entry `first`.
 size_t ActivationPlace(size_t first, uint32_t i) {
@@ -76,7 +24,7 @@ float QuantProduct(const ProductTask& task, const std::byte* panel, uint32_t lan
   const uint32_t part_inputs = kGroupInputs / layout.scales;
   float acc = 0;
   for (uint32_t g = 0; g < inputs / kGroupInputs; ++g) {
-    const Group group = GroupAt(panel, layout, g);
+    const PanelGroup group = PanelGroupAt(dtype, panel, g);
     const size_t entry = size_t{g} * tile_rows + (row - tile);
     const size_t first = size_t{tile} * inputs + entry * kGroupInputs;
     int32_t sum = 0;
@@ -84,15 +32,15 @@ float QuantProduct(const ProductTask& task, const std::byte* panel, uint32_t lan
       int32_t dot = 0;
       for (uint32_t i = part * part_inputs; i < (part + 1) * part_inputs; ++i) {
         const int32_t weight =
-            QuantAt(group.bytes, layout, lane, i) - static_cast<int32_t>(layout.zero_point);
+            PanelQuant(dtype, group, lane, i) - static_cast<int32_t>(layout.zero_point);
         const int32_t quant = task.quants[ActivationPlace(first, i)];
         dot += weight * quant;
         sum += quant;
       }
-      acc = std::fma(static_cast<float>(dot), ScaleAt(dtype, group, part, lane), acc);
+      acc = std::fma(static_cast<float>(dot), PanelScale(dtype, group, part, lane), acc);
     }
     if (layout.offsets) {
-      acc = std::fma(static_cast<float>(sum), OffsetAt(dtype, group, lane), acc);
+      acc = std::fma(static_cast<float>(sum), PanelOffset(dtype, group, lane), acc);
     }
   }
   return acc * task.scales[row];
@@ -103,17 +51,7 @@ float FloatProduct(const ProductTask& task, const std::byte* panel, uint32_t lan
   const float* x = task.x + size_t{row} * inputs;
   float sum = 0;
   for (uint32_t i = 0; i < inputs; ++i) {
-    const size_t element = size_t{i} * kPanelOutputs + lane;
-    float weight = 0;
-    switch (task.matrix->dtype()) {
-      case DType::kF16:
-        weight = LoadHalf(panel + 2 * element);
-        break;
-      default:
-        weight = LoadFloat(panel + 4 * element);
-        break;
-    }
-    sum = std::fma(x[i], weight, sum);
+    sum = std::fma(x[i], PanelFloat(task.matrix->dtype(), panel, lane, i), sum);
   }
   return sum;
 }
