@@ -1,4 +1,5 @@
-// rust/include/plumb_rust.h: the C ABI of the Rust static library. Only src/text includes it.
+// rust/include/plumb_rust.h: the C ABI of the Rust static library. Included by src/text and
+// base/hash.cc only.
 // Ownership: a plumb_view is borrowed for the call; what a function fills is the caller's, freed by
 // the function named beside it; a handle is freed once, by its _free. Handles are immutable: any
 // thread, any number at a time. Nothing unwinds out of here: a panic becomes PLUMB_INTERNAL. A
@@ -37,6 +38,11 @@ typedef struct {
 
 void plumb_buffer_free(plumb_buffer buffer);
 void plumb_ids_free(plumb_ids ids);
+
+// BLAKE3 (hash.rs)
+
+// The 32-byte hash of the parts, one after the other. Allocates nothing and cannot fail.
+void plumb_blake3(const plumb_view* parts, size_t count, uint8_t* out);
 
 // tokenizers (tokenizer_abi.rs)
 

@@ -7,6 +7,7 @@ mod abi;
 mod added_tokens;
 mod byte_level;
 mod calendar;
+mod hash;
 mod pretokenizer;
 mod spm;
 mod template;
