@@ -66,12 +66,15 @@ constexpr HelpText kGenerateHelp = {
     "Environment: PLUMB_<FLAG> for every flag above, and PLUMB_CACHE, the folder for models\n"
     "(default ~/.cache/plumb)."};
 
-constexpr HelpText kModelHelp = {"Get, list, inspect and check models.",
+constexpr HelpText kModelHelp = {"Get, list, inspect, check, quantise and measure models.",
                                  "Examples:\n"
                                  "  plumb model list\n"
                                  "  plumb model pull smollm2-135m\n"
                                  "  plumb model inspect smollm2-135m --context 4096\n"
-                                 "  plumb model verify"};
+                                 "  plumb model verify\n"
+                                 "  plumb model quantize --model bf16.gguf --type Q4_K_M "
+                                 "--output q4.gguf\n"
+                                 "  plumb model perplexity --model q4.gguf --text book.txt"};
 
 constexpr HelpText kBenchHelp = {"Measure speed.", "Example:\n  plumb bench engine"};
 

@@ -84,7 +84,7 @@ std::string Digest(std::span<const TokenId> tokens) {
 base::Result<Measurement> MeasureWithProgress(const MeasureJob& job, MeasureParts parts,
                                               const MeasureSurroundings& surroundings) {
   Progress progress(surroundings.clock, surroundings.output, "measure", ProgressUnit::kItems);
-  progress.Start("windows", 0, WindowsOf(job));
+  if (WindowsOf(job) > 0) progress.Start("windows", 0, WindowsOf(job));
   parts.progress = [&](uint64_t done, double perplexity) {
     progress.Update(done, fmt::format("perplexity {:.3f}", perplexity));
   };
