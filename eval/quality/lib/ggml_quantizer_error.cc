@@ -5,9 +5,8 @@
 #include <ggml.h>
 
 #include <cmath>
-#include <cstdio>
-#include <iterator>
-#include <string>
+#include <iostream>
+#include <span>
 #include <vector>
 
 #include "base/random.h"
@@ -67,6 +66,6 @@ int main() {
   for (const Pair& pair : kTypes) {
     const double normal = RelativeError(pair, RandomWeights(kRows * kInputs, false));
     const double heavy = RelativeError(pair, RandomWeights(kRows * kInputs, true));
-    std::printf("%s %.6f %.6f\n", std::string(Name(pair.dtype)).c_str(), normal, heavy);
+    std::cout << Name(pair.dtype) << " " << normal << " " << heavy << "\n";
   }
 }

@@ -7,9 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iomanip>
+#include <iostream>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -17,7 +18,7 @@
 namespace {
 
 [[noreturn]] void Die(const std::string& message) {
-  std::fprintf(stderr, "llamacpp_kl: %s\n", message.c_str());
+  std::cerr << "llamacpp_kl: " << message << "\n";
   std::exit(1);
 }
 
@@ -121,12 +122,12 @@ void Print(Tally& tally) {
   for (const double one : tally.divergences) sum += one;
   std::sort(tally.divergences.begin(), tally.divergences.end());
   const size_t p99 = (tally.divergences.size() * 99 + 99) / 100 - 1;
-  std::printf(
-      "{\"positions\": %zu, \"perplexity\": %.17g, \"reference_perplexity\": %.17g, "
-      "\"kl\": {\"mean\": %.17g, \"p99\": %.17g, \"largest\": %.17g, \"top1_agreement\": %.17g}}\n",
-      tally.divergences.size(), std::exp(tally.nll / count), std::exp(tally.reference_nll / count),
-      sum / count, tally.divergences[p99], tally.divergences.back(),
-      static_cast<double>(tally.agreed) / count);
+  std::cout << std::setprecision(17) << "{\"positions\": " << tally.divergences.size()
+            << ", \"perplexity\": " << std::exp(tally.nll / count)
+            << ", \"reference_perplexity\": " << std::exp(tally.reference_nll / count)
+            << ", \"kl\": {\"mean\": " << sum / count << ", \"p99\": " << tally.divergences[p99]
+            << ", \"largest\": " << tally.divergences.back()
+            << ", \"top1_agreement\": " << static_cast<double>(tally.agreed) / count << "}}\n";
 }
 
 }  // namespace
@@ -157,7 +158,7 @@ int main(int argc, char** argv) {
     std::vector<llama_token> window(begin, begin + context);
     if (llama_vocab_get_add_bos(ours.vocabulary)) window[0] = llama_vocab_bos(ours.vocabulary);
     JudgeWindow(ours, theirs, window, tally);
-    std::fprintf(stderr, "llama.cpp: window %zu of %zu\n", w + 1, windows);
+    std::cerr << "llama.cpp: window " << w + 1 << " of " << windows << "\n";
   }
   Print(tally);
 }
