@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <cstring>
+
 #include "base/bytes.h"
 
 namespace plumb::kvcache {
@@ -92,6 +94,11 @@ uint32_t PagePool::references(PageId id) const {
 std::span<std::byte> PagePool::Data(PageId id) {
   CHECK(references(id) > 0) << "page " << Index(id) << " is free";
   return {memory_ + Index(id) * stride_bytes_, layout_.page_bytes};
+}
+
+void PagePool::Copy(PageId from, PageId to) {
+  CHECK(from != to);
+  std::memcpy(Data(to).data(), Data(from).data(), layout_.page_bytes);
 }
 
 }  // namespace plumb::kvcache

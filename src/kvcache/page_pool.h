@@ -58,6 +58,8 @@ class PagePool {
 
   // The page's memory, page_bytes long, aligned to kAlignment. Allocated pages only (CHECK).
   std::span<std::byte> Data(PageId id);
+  // All bytes of `from`, into `to`; both allocated (CHECK).
+  void Copy(PageId from, PageId to);
 
   static constexpr uint64_t kAlignment = 4096;
   static constexpr uint64_t kPagesMax = 1u << 26;
