@@ -40,8 +40,8 @@ struct TileSums {
       for (uint32_t v = 0; v < kParts; ++v) at[row][v] = Zero();
     }
   }
-  // at[row][v] = fma(a, b, at[row][v])
-  void FmaAt(int row, uint32_t v, Floats a, Floats b) { at[row][v] = Fma(a, b, at[row][v]); }
+  Floats Get(int row, uint32_t v) const { return at[row][v]; }
+  void Put(int row, uint32_t v, Floats sum) { at[row][v] = sum; }
   void StoreTo(float* memory) const {
 #pragma GCC unroll 8
     for (int row = 0; row < kRows; ++row) {
@@ -58,9 +58,9 @@ struct TileSums<kRows, false> {
   explicit TileSums(float* place) : memory(place) {
     __builtin_memset(memory, 0, kRows * kPanelOutputs * sizeof(float));
   }
-  void FmaAt(int row, uint32_t v, Floats a, Floats b) {
-    float* place = memory + row * kPanelOutputs + v * kLanes;
-    Store(place, Fma(a, b, Load(place)));
+  Floats Get(int row, uint32_t v) const { return Load(memory + row * kPanelOutputs + v * kLanes); }
+  void Put(int row, uint32_t v, Floats sum) {
+    Store(memory + row * kPanelOutputs + v * kLanes, sum);
   }
   void StoreTo(float* /*memory*/) const {}
 };
@@ -83,8 +83,14 @@ inline void AddScaledDots(Sums& sums, GroupView group, const int16_t* inputs,
 #pragma GCC unroll 2
   for (uint32_t v = 0; v < kParts; ++v) {
     const Floats scales = LoadScales<kType>(group, kHalf, v * kLanes);
+    Floats offsets = Zero();
+    if constexpr (kLayout.offsets) offsets = LoadOffsets<kType>(group, v * kLanes);
 #pragma GCC unroll 8
-    for (int row = 0; row < kRows; ++row) sums.FmaAt(row, v, ToFloats(dots[row][v]), scales);
+    for (int row = 0; row < kRows; ++row) {
+      Floats sum = Fma(ToFloats(dots[row][v]), scales, sums.Get(row, v));
+      if constexpr (kLayout.offsets) sum = Fma(Set(groups[row].sum), offsets, sum);
+      sums.Put(row, v, sum);
+    }
   }
 }
 
@@ -94,14 +100,6 @@ inline void AddGroup(Sums& sums, GroupView group, const int16_t* inputs,
   constexpr PanelLayout kLayout = LayoutOf(kType);
   AddScaledDots<kType, kRows, 0>(sums, group, inputs, groups);
   if constexpr (kLayout.scales == 2) AddScaledDots<kType, kRows, 1>(sums, group, inputs, groups);
-  if constexpr (kLayout.offsets) {
-#pragma GCC unroll 2
-    for (uint32_t v = 0; v < kParts; ++v) {
-      const Floats offsets = LoadOffsets<kType>(group, v * kLanes);
-#pragma GCC unroll 8
-      for (int row = 0; row < kRows; ++row) sums.FmaAt(row, v, Set(groups[row].sum), offsets);
-    }
-  }
 }
 
 // A tile of the task: `panel` times rows [row, row + kRows), into sums[kRows][16].
