@@ -61,10 +61,10 @@ std::optional<uint64_t> NumberIn(const char* path, std::string_view key) {
   }
 }
 
-// By the catalogue, else by every byte of the file.
-base::Result<std::string> ContentHash(const ModelReference& reference) {
+// By the catalogue, else by every byte of the files.
+base::Result<std::string> KnownHash(const ModelReference& reference) {
   if (reference.entry != nullptr) return std::string(reference.entry->sha256);
-  return Sha256OfFile(reference.path);
+  return ContentHash(reference.path);
 }
 
 }  // namespace
@@ -72,8 +72,10 @@ base::Result<std::string> ContentHash(const ModelReference& reference) {
 EngineSettings::EngineSettings() : threads(base::UsableProcessors()) {}
 
 void AddEngineOptions(OptionTable& table, EngineSettings& settings) {
-  table.Add(Text("model", settings.model, "MODEL",
-                 "What to load: an alias of 'plumb model list' or the path of a .gguf file."));
+  table.Add(
+      Text("model", settings.model, "MODEL",
+           "What to load: an alias of 'plumb model list', the path of a .gguf file, or a Hugging "
+           "Face folder (config.json, safetensors, tokenizer.json)."));
   table.Add(Switch("no-pull", settings.no_pull,
                    "Fail when the model's alias is not in the cache, instead of pulling it."));
   table.Add(Integer("threads", settings.threads, {1, tensor::kThreadsMax}, "COUNT",
@@ -164,7 +166,7 @@ base::Status LocalEngine::LoadParts(const EngineSettings& settings,
   if (!loaded.ok()) return Named(reference_, loaded.status());
   model_ = std::move(loaded).value();
 
-  ASSIGN_OR_RETURN(const std::string content, ContentHash(reference_));
+  ASSIGN_OR_RETURN(const std::string content, KnownHash(reference_));
   Sha256 hash;
   hash.Update(content + "|" + model_->info().numerics_id);
   fingerprint_ = "fp_" + hash.Finish().substr(0, 16);

