@@ -94,8 +94,10 @@ inline void StoreHalfs(void* p, Floats v) {
 }
 
 constexpr uint32_t kSumsInRegisters = 2;
+constexpr uint32_t kManyRows = 12;
 
 inline Ints LoadBytes(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+inline void StoreBytes(void* p, Ints v) { _mm256_storeu_si256(static_cast<__m256i*>(p), v); }
 inline Ints LoadUint8s(const void* p) {
   return _mm256_cvtepu8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p)));
 }
@@ -114,6 +116,11 @@ inline Ints AndWords(Ints v) {
   return _mm256_and_si256(v, _mm256_set1_epi16(kMask));
 }
 inline Ints Or(Ints a, Ints b) { return _mm256_or_si256(a, b); }
+// Of 16-bit words.
+template <uint32_t kWord>
+inline Ints SubWords(Ints v) {
+  return kWord == 0 ? v : _mm256_sub_epi16(v, _mm256_set1_epi16(kWord));
+}
 template <uint32_t kBits>
 inline Ints ShiftRight(Ints v) {
   return kBits == 0 ? v : _mm256_srli_epi16(v, kBits);

@@ -94,8 +94,12 @@ inline void StoreHalfs(void* p, Floats v) {
 }
 
 constexpr uint32_t kSumsInRegisters = 8;  // vectors of a tile's sums
+// Rows from which on a panel's weights are expanded once for all; 0: never. Here unpacking runs
+// beside the products on units that they leave idle.
+constexpr uint32_t kManyRows = 0;
 
 inline Ints LoadBytes(const void* p) { return _mm512_loadu_si512(p); }
+inline void StoreBytes(void* p, Ints v) { _mm512_storeu_si512(p, v); }
 inline Ints LoadUint8s(const void* p) {
   return _mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)));
 }
@@ -115,6 +119,10 @@ inline Ints AndWords(Ints v) {
 }
 inline Ints Or(Ints a, Ints b) { return _mm512_or_si512(a, b); }
 // Of 16-bit words.
+template <uint32_t kWord>
+inline Ints SubWords(Ints v) {
+  return kWord == 0 ? v : _mm512_sub_epi16(v, _mm512_set1_epi16(kWord));
+}
 template <uint32_t kBits>
 inline Ints ShiftRight(Ints v) {
   return kBits == 0 ? v : _mm512_srli_epi16(v, kBits);

@@ -4,14 +4,14 @@
 // accumulator that walks the inputs in order, so rows cannot influence each other. Order and
 // roundings: docs/numerics.md.
 
-// Adds one quad of inputs to the dots of every row.
-template <DType kType, int kRows, uint32_t kQuad>
-inline void AddQuad(Ints (*dots)[kParts], const std::byte* group, const int16_t* inputs) {
+// Adds one quad of inputs to the dots of every row. Group: PackedGroup or ExpandedGroup.
+template <int kRows, uint32_t kQuad, typename Group>
+inline void AddQuad(Ints (*dots)[kParts], Group group, const int16_t* inputs) {
   Ints even[kParts];  // inputs 0 and 2 of the quad
   Ints odd[kParts];   // inputs 1 and 3
 #pragma GCC unroll 2
   for (uint32_t v = 0; v < kParts; ++v) {
-    const QuadWords words = LoadQuad<kType, kQuad>(group, v * kLanes);
+    const QuadWords words = group.template Words<kQuad>(v * kLanes);
     even[v] = words.even;
     odd[v] = words.odd;
   }
@@ -23,21 +23,24 @@ inline void AddQuad(Ints (*dots)[kParts], const std::byte* group, const int16_t*
 }
 
 // kQuads quads from kFirst on, each compiled for its place.
-template <DType kType, int kRows, uint32_t kFirst, uint32_t kQuads>
-inline void AddQuads(Ints (*dots)[kParts], const std::byte* group, const int16_t* inputs) {
-  AddQuad<kType, kRows, kFirst>(dots, group, inputs);
-  if constexpr (kQuads > 1) AddQuads<kType, kRows, kFirst + 1, kQuads - 1>(dots, group, inputs);
+template <int kRows, uint32_t kFirst, uint32_t kQuads, typename Group>
+inline void AddQuads(Ints (*dots)[kParts], Group group, const int16_t* inputs) {
+  AddQuad<kRows, kFirst>(dots, group, inputs);
+  if constexpr (kQuads > 1) AddQuads<kRows, kFirst + 1, kQuads - 1>(dots, group, inputs);
 }
 
-// Where a tile's sums live: in registers when there are enough, else in the caller's memory.
+// A tile's sums [kRows][16] in the caller's memory: held in registers meanwhile when there are
+// enough.
 template <int kRows, bool kInRegisters>
 struct TileSums {
   Floats at[kRows][kParts];
-  explicit TileSums(float* /*memory*/) {
+  explicit TileSums(const float* memory) {
 #pragma GCC unroll 8
     for (int row = 0; row < kRows; ++row) {
 #pragma GCC unroll 2
-      for (uint32_t v = 0; v < kParts; ++v) at[row][v] = Zero();
+      for (uint32_t v = 0; v < kParts; ++v) {
+        at[row][v] = Load(memory + row * kPanelOutputs + v * kLanes);
+      }
     }
   }
   Floats Get(int row, uint32_t v) const { return at[row][v]; }
@@ -55,9 +58,7 @@ struct TileSums {
 template <int kRows>
 struct TileSums<kRows, false> {
   float* memory;
-  explicit TileSums(float* place) : memory(place) {
-    __builtin_memset(memory, 0, kRows * kPanelOutputs * sizeof(float));
-  }
+  explicit TileSums(float* place) : memory(place) {}
   Floats Get(int row, uint32_t v) const { return Load(memory + row * kPanelOutputs + v * kLanes); }
   void Put(int row, uint32_t v, Floats sum) {
     Store(memory + row * kPanelOutputs + v * kLanes, sum);
@@ -66,10 +67,10 @@ struct TileSums<kRows, false> {
 };
 
 // The inputs of a group that share a scale: all, or half kHalf of it.
-template <DType kType, int kRows, uint32_t kHalf, typename Sums>
-inline void AddScaledDots(Sums& sums, GroupView group, const int16_t* inputs,
+template <int kRows, uint32_t kHalf, typename Sums, typename Group>
+inline void AddScaledDots(Sums& sums, Group group, const int16_t* inputs,
                           const ActivationGroup* groups) {
-  constexpr PanelLayout kLayout = LayoutOf(kType);
+  constexpr PanelLayout kLayout = Group::kLayout;
   constexpr uint32_t kQuads = 8 / kLayout.scales;
   Ints dots[kRows][kParts];
 #pragma GCC unroll 8
@@ -77,14 +78,14 @@ inline void AddScaledDots(Sums& sums, GroupView group, const int16_t* inputs,
     const int32_t* minus8 =
         kLayout.scales == 2 ? &groups[row].minus8_half[kHalf] : &groups[row].minus8_sum;
 #pragma GCC unroll 2
-    for (uint32_t v = 0; v < kParts; ++v) dots[row][v] = StartDot<kLayout.zero_point>(minus8);
+    for (uint32_t v = 0; v < kParts; ++v) dots[row][v] = StartDot<Group::kZeroPoint>(minus8);
   }
-  AddQuads<kType, kRows, kHalf * kQuads, kQuads>(dots, group.bytes, inputs);
+  AddQuads<kRows, kHalf * kQuads, kQuads>(dots, group, inputs);
 #pragma GCC unroll 2
   for (uint32_t v = 0; v < kParts; ++v) {
-    const Floats scales = LoadScales<kType>(group, kHalf, v * kLanes);
+    const Floats scales = group.Scales(kHalf, v * kLanes);
     Floats offsets = Zero();
-    if constexpr (kLayout.offsets) offsets = LoadOffsets<kType>(group, v * kLanes);
+    if constexpr (kLayout.offsets) offsets = group.Offsets(v * kLanes);
 #pragma GCC unroll 8
     for (int row = 0; row < kRows; ++row) {
       Floats sum = Fma(ToFloats(dots[row][v]), scales, sums.Get(row, v));
@@ -94,38 +95,61 @@ inline void AddScaledDots(Sums& sums, GroupView group, const int16_t* inputs,
   }
 }
 
-template <DType kType, int kRows, typename Sums>
-inline void AddGroup(Sums& sums, GroupView group, const int16_t* inputs,
+template <int kRows, typename Sums, typename Group>
+inline void AddGroup(Sums& sums, Group group, const int16_t* inputs,
                      const ActivationGroup* groups) {
-  constexpr PanelLayout kLayout = LayoutOf(kType);
-  AddScaledDots<kType, kRows, 0>(sums, group, inputs, groups);
-  if constexpr (kLayout.scales == 2) AddScaledDots<kType, kRows, 1>(sums, group, inputs, groups);
+  AddScaledDots<kRows, 0>(sums, group, inputs, groups);
+  if constexpr (Group::kLayout.scales == 2) AddScaledDots<kRows, 1>(sums, group, inputs, groups);
 }
 
-// A tile of the task: `panel` times rows [row, row + kRows), into sums[kRows][16].
-template <DType kType, int kRows>
-void QuantTile(const ProductTask& task, const std::byte* panel, uint32_t row, float* sums_out) {
-  constexpr PanelLayout kLayout = LayoutOf(kType);
+// Where a row of a task has its quants, and how far it is to its next group.
+struct RowView {
+  const int16_t* quants;
+  const ActivationGroup* groups;
+  uint32_t tile_rows;
+};
+inline RowView ViewRow(const ProductTask& task, uint32_t row, uint32_t first_group) {
   const uint32_t inputs = task.matrix->inputs();
-  const uint32_t blocks = inputs / (kGroupInputs * kLayout.groups());
   const uint32_t tile = row / kTileRows * kTileRows;
   const uint32_t tile_rows = task.rows - tile < kTileRows ? task.rows - tile : kTileRows;
-  const int16_t* quants = task.quants + size_t{tile} * inputs + kGroupInputs * (row - tile);
-  const ActivationGroup* groups =
-      task.groups + size_t{tile} * (inputs / kGroupInputs) + (row - tile);
-  TileSums<kRows, kRows * kParts <= kSumsInRegisters> sums(sums_out);
-  const std::byte* block = panel;
-  for (uint32_t b = 0; b < blocks; ++b) {
-    const std::byte* group = block + kLayout.header_bytes();
-    for (uint32_t g = 0; g < kLayout.groups(); ++g) {
-      AddGroup<kType, kRows>(sums, {block, group}, quants, groups);
-      group += kLayout.group_bytes();
-      quants += 32 * tile_rows;
-      groups += tile_rows;
+  const size_t entry = size_t{first_group} * tile_rows + (row - tile);
+  return {task.quants + size_t{tile} * inputs + kGroupInputs * entry,
+          task.groups + size_t{tile} * (inputs / kGroupInputs) + entry, tile_rows};
+}
+
+template <int kRows>
+using Sums = TileSums<kRows, kRows * kParts <= kSumsInRegisters>;
+
+// Few rows: a panel times rows [row, row + kRows), added to sums[kRows][16].
+template <DType kType, int kRows>
+void PackedTile(const ProductTask& task, const std::byte* panel, uint32_t row, float* memory) {
+  constexpr PanelLayout kLayout = LayoutOf(kType);
+  const uint32_t blocks = task.matrix->inputs() / (kGroupInputs * kLayout.groups());
+  RowView view = ViewRow(task, row, 0);
+  Sums<kRows> sums(memory);
+  for (uint32_t b = 0; b < blocks; ++b, panel += kLayout.block_bytes()) {
+    const std::byte* group = panel + kLayout.header_bytes();
+    for (uint32_t g = 0; g < kLayout.groups(); ++g, group += kLayout.group_bytes()) {
+      AddGroup<kRows>(sums, PackedGroup<kType>{panel, group}, view.quants, view.groups);
+      view.quants += 32 * view.tile_rows;
+      view.groups += view.tile_rows;
     }
-    block += kLayout.block_bytes();
   }
-  sums.StoreTo(sums_out);
+  sums.StoreTo(memory);
+}
+
+// Many rows: `count` groups from `first` on, which lie expanded at `expanded`.
+template <DType kType, int kRows>
+void ExpandedTile(const ProductTask& task, const std::byte* expanded, uint32_t first,
+                  uint32_t count, uint32_t row, float* memory) {
+  RowView view = ViewRow(task, row, first);
+  Sums<kRows> sums(memory);
+  for (uint32_t g = 0; g < count; ++g, expanded += ExpandedGroup<kType>::kBytes) {
+    AddGroup<kRows>(sums, ExpandedGroup<kType>{expanded}, view.quants, view.groups);
+    view.quants += 32 * view.tile_rows;
+    view.groups += view.tile_rows;
+  }
+  sums.StoreTo(memory);
 }
 
 template <DType kType, int kRows>
@@ -164,41 +188,32 @@ void FloatTile(const ProductTask& task, const std::byte* panel, uint32_t row, fl
   }
 }
 
-template <DType kType, int kRows>
-inline void Tile(const ProductTask& task, const std::byte* panel, uint32_t row, float* sums) {
-  if constexpr (LayoutOf(kType).quantized()) {
-    QuantTile<kType, kRows>(task, panel, row, sums);
-  } else {
-    FloatTile<kType, kRows>(task, panel, row, sums);
-  }
-}
-
-template <DType kType>
-void TileOf(uint32_t rows, const ProductTask& task, const std::byte* panel, uint32_t row,
-            float* sums) {
+// Calls f<rows>() for rows in [1, kTileRowsMax].
+template <typename F>
+inline void WithRows(uint32_t rows, const F& f) {
   if constexpr (kTileRowsMax > 4) {
     switch (rows) {
       case 5:
-        return Tile<kType, 5>(task, panel, row, sums);
+        return f.template operator()<5>();
       case 6:
-        return Tile<kType, 6>(task, panel, row, sums);
+        return f.template operator()<6>();
       case 7:
-        return Tile<kType, 7>(task, panel, row, sums);
+        return f.template operator()<7>();
       case 8:
-        return Tile<kType, 8>(task, panel, row, sums);
+        return f.template operator()<8>();
       default:
         break;
     }
   }
   switch (rows) {
     case 1:
-      return Tile<kType, 1>(task, panel, row, sums);
+      return f.template operator()<1>();
     case 2:
-      return Tile<kType, 2>(task, panel, row, sums);
+      return f.template operator()<2>();
     case 3:
-      return Tile<kType, 3>(task, panel, row, sums);
+      return f.template operator()<3>();
     default:
-      return Tile<kType, 4>(task, panel, row, sums);
+      return f.template operator()<4>();
   }
 }
 
@@ -233,20 +248,85 @@ inline void FinishTile(const ProductTask& task, uint32_t panel, uint32_t row, ui
   }
 }
 
+// Rows of one tile from `row` on. Never across an activation tile, since kTileRowsMax divides
+// kTileRows.
+inline uint32_t TileRowsAt(uint32_t row, uint32_t end) {
+  return end - row < kTileRowsMax ? end - row : kTileRowsMax;
+}
+
 template <DType kType>
-void MultiplyAs(const ProductTask& task) {
+void MultiplyFew(const ProductTask& task) {
+  constexpr bool kQuantized = LayoutOf(kType).quantized();
   alignas(64) float sums[kTileRowsMax * kPanelOutputs];
   for (uint32_t panel = task.panel_begin; panel < task.panel_end; ++panel) {
     const std::byte* weights = task.matrix->panel(panel);
     for (uint32_t row = task.row_begin; row < task.row_end;) {
-      // Never across an activation tile, since kTileRowsMax divides kTileRows.
-      const uint32_t left = task.row_end - row;
-      const uint32_t rows = left < kTileRowsMax ? left : kTileRowsMax;
-      TileOf<kType>(rows, task, weights, row, sums);
-      FinishTile<LayoutOf(kType).quantized()>(task, panel, row, rows, sums);
+      const uint32_t rows = TileRowsAt(row, task.row_end);
+      WithRows(rows, [&]<int kRows>() {
+        if constexpr (kQuantized) {
+          __builtin_memset(sums, 0, sizeof sums);
+          PackedTile<kType, kRows>(task, weights, row, sums);
+        } else {
+          FloatTile<kType, kRows>(task, weights, row, sums);
+        }
+      });
+      FinishTile<kQuantized>(task, panel, row, rows, sums);
       row += rows;
     }
   }
+}
+
+constexpr uint32_t kExpandedGroups = 8;  // 10 KB: a third of a first-level cache
+constexpr uint32_t kExpandedRows = 128;  // that share an expansion; their sums take 8 KB
+
+// A panel times up to kExpandedRows rows from `row` on, into sums.
+template <DType kType>
+void MultiplyPanel(const ProductTask& task, const std::byte* panel, uint32_t row, uint32_t end,
+                   float* sums) {
+  constexpr PanelLayout kLayout = LayoutOf(kType);
+  alignas(64) std::byte expanded[kExpandedGroups * ExpandedGroup<kType>::kBytes];
+  const uint32_t groups = task.matrix->inputs() / kGroupInputs;
+  __builtin_memset(sums, 0, (end - row) * kPanelOutputs * sizeof(float));
+  for (uint32_t first = 0; first < groups; first += kExpandedGroups) {
+    const uint32_t count = groups - first < kExpandedGroups ? groups - first : kExpandedGroups;
+    for (uint32_t g = 0; g < count; ++g) {
+      const std::byte* block = panel + (first + g) / kLayout.groups() * kLayout.block_bytes();
+      const std::byte* group =
+          block + kLayout.header_bytes() + (first + g) % kLayout.groups() * kLayout.group_bytes();
+      ExpandGroup(PackedGroup<kType>{block, group}, expanded + g * ExpandedGroup<kType>::kBytes);
+    }
+    for (uint32_t at = row; at < end;) {
+      const uint32_t rows = TileRowsAt(at, end);
+      WithRows(rows, [&]<int kRows>() {
+        ExpandedTile<kType, kRows>(task, expanded, first, count, at,
+                                   sums + size_t{at - row} * kPanelOutputs);
+      });
+      at += rows;
+    }
+  }
+}
+
+template <DType kType>
+void MultiplyMany(const ProductTask& task) {
+  alignas(64) float sums[kExpandedRows * kPanelOutputs];
+  for (uint32_t panel = task.panel_begin; panel < task.panel_end; ++panel) {
+    for (uint32_t row = task.row_begin; row < task.row_end; row += kExpandedRows) {
+      const uint32_t left = task.row_end - row;
+      const uint32_t rows = left < kExpandedRows ? left : kExpandedRows;
+      MultiplyPanel<kType>(task, task.matrix->panel(panel), row, row + rows, sums);
+      FinishTile<true>(task, panel, row, rows, sums);
+    }
+  }
+}
+
+template <DType kType>
+void MultiplyAs(const ProductTask& task) {
+  if constexpr (LayoutOf(kType).quantized()) {
+    if constexpr (kManyRows != 0) {
+      if (task.row_end - task.row_begin >= kManyRows) return MultiplyMany<kType>(task);
+    }
+  }
+  MultiplyFew<kType>(task);
 }
 
 void Multiply(const ProductTask& task) {
