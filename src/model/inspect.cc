@@ -10,6 +10,7 @@
 #include "model/families/llama.h"
 #include "model/families/moe.h"
 #include "model/hf_text.h"
+#include "model/layers_weights.h"
 #include "model/model.h"
 #include "tensor/dtype.h"
 #include "tensor/kv_page.h"
@@ -24,10 +25,14 @@ using base::Status;
 // Bytes of a matrix after PackedMatrix::Pack.
 uint64_t PackedBytes(tensor::DType type, uint64_t outputs, uint64_t inputs) {
   const uint64_t panels = (outputs + tensor::kPanelOutputs - 1) / tensor::kPanelOutputs;
-  if (!tensor::IsQuantized(type)) {
-    return panels * tensor::kPanelOutputs * inputs * tensor::Traits(type).block_bytes;
+  // BF16 whose rows are no whole groups is widened.
+  const bool widened = type == tensor::DType::kBF16 && inputs % tensor::kGroupInputs != 0;
+  const tensor::PanelLayout layout = tensor::LayoutOf(widened ? tensor::DType::kF32 : type);
+  if (layout.quantized()) {
+    return panels * (inputs / (tensor::kGroupInputs * layout.groups())) * layout.block_bytes();
   }
-  return panels * (inputs / tensor::kGroupInputs) * tensor::LayoutOf(type).group_bytes();
+  const uint64_t each = widened ? sizeof(float) : tensor::Traits(type).block_bytes;
+  return panels * tensor::kPanelOutputs * inputs * each;
 }
 
 // Bytes of a tensor whose rows are kept as they come from the checkpoint.
@@ -44,7 +49,8 @@ uint64_t ResidentBytes(const GgufTensor& tensor, const Config& config) {
   const uint64_t matrices = tensor.dims[2] * tensor.dims[3];
   const uint64_t packed = matrices * PackedBytes(*type, tensor.dims[1], tensor.dims[0]);
   if (tensor.name != "token_embd.weight") return packed;
-  return StoredRows(*type, tensor) + (config.tied_output ? packed : 0);
+  if (!config.tied_output) return StoredRows(*type, tensor);
+  return packed + (RowsSurvivePacking(*type) ? 0 : StoredRows(*type, tensor));
 }
 
 MemoryNeed Memory(const Checkpoint& gguf, const Config& config) {

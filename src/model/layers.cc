@@ -104,6 +104,10 @@ Result<ForwardPass> ForwardPass::Create(const Config& config, const LoadOptions&
   const auto inputs_max = static_cast<uint32_t>(
       std::max({uint64_t{config.embedding}, QueryWidth(config), uint64_t{config.feed_forward}}));
   ASSIGN_OR_RETURN(pass.quantised_, tensor::Activations::Allocate(options.rows_max, inputs_max));
+  ASSIGN_OR_RETURN(
+      pass.attention_scratch_,
+      tensor::AttentionScratch::Allocate(pass.layout_, config.heads, ContextMax(config, options),
+                                         options.pool.threads()));
   return pass;
 }
 
@@ -116,13 +120,18 @@ void ForwardPass::Begin(std::span<const SequenceRows> sequences, std::span<float
   rows_ = batch_.all().rows();
 }
 
-void ForwardPass::Embed(const EmbeddingTable& table, float scale) {
+void ForwardPass::Embed(const OuterWeights& weights, float scale) {
+  const EmbeddingTable& table = weights.embedding;
   compute_.pool.ParallelFor(rows_, [&](uint32_t row) {
     const uint32_t token = batch_.tokens()[row];
-    const std::span stored(table.rows.data() + token * table.row_bytes, table.row_bytes);
     const std::span out(hidden_ + uint64_t{row} * config_.embedding, config_.embedding);
-    const Status status = tensor::DequantizeRow(table.type, stored, out);
-    DCHECK(status.ok()) << status.ToString();
+    if (table.rows.size() == 0) {
+      weights.output.UnpackRow(token, out);
+    } else {
+      const std::span stored(table.rows.data() + token * table.row_bytes, table.row_bytes);
+      const Status status = tensor::DequantizeRow(table.type, stored, out);
+      DCHECK(status.ok()) << status.ToString();
+    }
     if (scale == 1) return;
     for (float& value : out) value *= scale;
   });
@@ -172,7 +181,7 @@ void ForwardPass::Attend(uint32_t index, const AttentionWeights& weights,
   rotate(all, config_.kv_heads, keys_);
   StoreKeysValues(compute_, layout_, index, all.sequences, keys_, values_);
   tensor::Attend(compute_, layout_, index, {config_.heads, view.scale, view.window},
-                 alive.sequences, queries_, attended_);
+                 alive.sequences, queries_, attended_, attention_scratch_);
 }
 
 void ForwardPass::ProjectHeads(const Projection& output, Target target) {

@@ -70,7 +70,7 @@ class ForwardPass {
   float* normed() { return normed_; }  // [rows, embedding]
 
   // hidden = the tokens' embeddings, times `scale`.
-  void Embed(const EmbeddingTable& table, float scale = 1);
+  void Embed(const OuterWeights& weights, float scale = 1);
   // out = RMSNorm(x) * weight; out may be x.
   void Norm(const float* x, const std::vector<float>& weight, float* out);
   // From normed(): stores keys and values of layer `index`, and attends. In the last layer the
@@ -112,6 +112,7 @@ class ForwardPass {
   float* gate_ = nullptr;      // [rows, feed_forward]
   float* up_ = nullptr;        // [rows, feed_forward]
   tensor::Activations quantised_;
+  tensor::AttentionScratch attention_scratch_;
 };
 
 }  // namespace plumb::model

@@ -30,10 +30,14 @@ void ExpectOuter(const Config& config, std::vector<WeightSpec>& specs) {
   specs.push_back({"rope_freqs.weight", 1, config.rope_dims / 2, true});
 }
 
+bool RowsSurvivePacking(tensor::DType type) { return type != tensor::DType::kBF16; }
+
 Result<EmbeddingTable> LoadEmbedding(WeightReader& reader, const Config& config) {
   ASSIGN_OR_RETURN(const GgufTensor* tensor,
                    reader.Raw("token_embd.weight", config.vocabulary, config.embedding));
   EmbeddingTable table;
+  // Tied to the output, whose packed rows can be read back: not held twice.
+  if (config.tied_output && RowsSurvivePacking(*tensor::DTypeFromGguf(tensor->type))) return table;
   table.type = *tensor::DTypeFromGguf(tensor->type);  // Raw checked it
   ASSIGN_OR_RETURN(table.row_bytes, tensor::RowBytes(table.type, config.embedding));
   CHECK(table.row_bytes * config.vocabulary == tensor->bytes.size()) << tensor->bytes.size();

@@ -35,7 +35,8 @@ struct Projection {
   const float* bias_or_null() const { return bias.empty() ? nullptr : bias.data(); }
 };
 
-// Rows of the embedding as the file stores them; expanded row by row when used.
+// Rows of the embedding as the file stores them, expanded row by row when used. Empty where the
+// output matrix holds the same rows.
 struct EmbeddingTable {
   tensor::AlignedBuffer rows;
   tensor::DType type = tensor::DType::kF32;
@@ -74,6 +75,9 @@ void ExpectVector(uint32_t layer, std::string_view name, uint64_t size,
 void ExpectAttention(const Config& config, HeadNorms norms, uint32_t layer,
                      std::vector<WeightSpec>& specs);
 void ExpectGated(const Config& config, uint32_t layer, std::vector<WeightSpec>& specs);
+
+// Whether a packed matrix of this type gives back the file's rows bit for bit.
+bool RowsSurvivePacking(tensor::DType type);
 
 // Errors: WeightReader's, and kOverloaded.
 base::Result<EmbeddingTable> LoadEmbedding(WeightReader& reader, const Config& config);

@@ -96,7 +96,7 @@ class Gemma3Model final : public Model {
 
   void Forward(std::span<const SequenceRows> sequences, std::span<float> logits) override {
     pass_.Begin(sequences, logits);
-    pass_.Embed(weights_.outer.embedding, embedding_scale_);
+    pass_.Embed(weights_.outer, embedding_scale_);
     for (uint32_t i = 0; i < config_.layers; ++i) {
       const Layer& layer = weights_.layers[i];
       Attention(i, layer);

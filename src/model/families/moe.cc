@@ -91,7 +91,7 @@ class MoeModel final : public Model {
 
   void Forward(std::span<const SequenceRows> sequences, std::span<float> logits) override {
     pass_.Begin(sequences, logits);
-    pass_.Embed(weights_.outer.embedding);
+    pass_.Embed(weights_.outer);
     for (uint32_t i = 0; i < config_.layers; ++i) {
       const Layer& layer = weights_.layers[i];
       pass_.Norm(pass_.hidden(), layer.attention_norm, pass_.normed());
