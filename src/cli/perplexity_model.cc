@@ -27,9 +27,7 @@ base::Result<MeasuredModel> LoadToMeasure(const ModelReference& reference, uint3
                                           const MeasureSurroundings& surroundings) {
   const auto file = model::OpenModelFile(reference.path);
   if (!file.ok()) return Named(reference, file.status());
-  const auto vocabulary = engine::ReadVocabulary(**file);
-  if (!vocabulary.ok()) return Named(reference, vocabulary.status());
-  auto tokenizer = text::Tokenizer::FromVocabulary(*vocabulary);
+  auto tokenizer = engine::MakeTokenizer(**file);
   if (!tokenizer.ok()) return Named(reference, tokenizer.status());
 
   Progress progress(surroundings.clock, surroundings.output, "load", ProgressUnit::kBytes);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -15,6 +16,8 @@
 #include "base/disk.h"
 #include "base/testing/scratch_folder.h"
 #include "model/gguf_writer.h"
+#include "model/hf_checkpoint.h"
+#include "model/hf_writer.h"
 #include "model/load.h"
 #include "model/tiny_model.h"
 #include "tensor/cpu_features.h"
@@ -240,6 +243,27 @@ TEST_F(Quantize, F32IsExact) {
   for (const GgufTensor& tensor : source->tensors()) {
     EXPECT_EQ(Weights(*source, tensor.name), Weights(**gguf, tensor.name)) << tensor.name;
     EXPECT_EQ((*gguf)->FindTensor(tensor.name)->type, kF32);
+  }
+}
+
+TEST_F(Quantize, AFolderGivesTheSameTensorsAsTheFile) {
+  const std::string file = WideModel(kBF16);
+  const auto source = Parse(file);
+  WriteFiles(folder_.path(), HfFolderOf(*source, {.shards = 2}));
+  const auto folder = HfCheckpoint::Open(folder_.path());
+  ASSERT_TRUE(folder.ok()) << folder.status().ToString();
+  ASSERT_TRUE(Write(*source, FileType::kQ4_K_M).ok());
+  const std::string bytes = Bytes();
+  const auto expected = Parse(bytes);
+  ASSERT_TRUE(Write(**folder, FileType::kQ4_K_M).ok());
+  const auto made = Gguf::Open(path_);
+  ASSERT_TRUE(made.ok()) << made.status().ToString();
+  ASSERT_EQ((*made)->tensors().size(), expected->tensors().size());
+  for (const GgufTensor& tensor : expected->tensors()) {
+    const GgufTensor* other = (*made)->FindTensor(tensor.name);
+    ASSERT_NE(other, nullptr) << tensor.name;
+    EXPECT_EQ(other->type, tensor.type) << tensor.name;
+    EXPECT_TRUE(std::ranges::equal(other->bytes, tensor.bytes)) << tensor.name;
   }
 }
 
