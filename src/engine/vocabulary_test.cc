@@ -6,8 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 
+#include "model/gguf.h"
 #include "model/gguf_writer.h"
+#include "model/hf_text.h"
 
 namespace plumb::engine {
 namespace {
@@ -76,6 +79,64 @@ TEST(ReadVocabulary, RefusesAbsentAndWrongKeys) {
   for (const auto& item : cases) {
     EXPECT_EQ(Read(item.change).status().code(), Code::kCorrupt) << item.name;
   }
+}
+
+// The tokenizer of a file with these keys. Its vocabulary has room for `rows` entries.
+base::Result<std::unique_ptr<text::Tokenizer>> Make(const std::function<void(GgufWriter&)>& change,
+                                                    uint64_t rows = 8) {
+  GgufWriter writer;
+  change(writer);
+  const uint64_t dims[] = {1, rows};
+  writer.Tensor("token_embd.weight", 0, dims, std::string(rows * 4, 'x'));
+  const std::string bytes = writer.Finish();
+  ASSIGN_OR_RETURN(const auto file, Gguf::Parse(std::as_bytes(std::span(bytes))));
+  return MakeTokenizer(*file);
+}
+
+constexpr char kJson[] = R"({"version": "1.0", "added_tokens": [
+  {"id": 2, "content": "<s>", "special": true, "single_word": false, "lstrip": false,
+   "rstrip": false, "normalized": false},
+  {"id": 3, "content": "<image>", "special": true, "single_word": false, "lstrip": false,
+   "rstrip": false, "normalized": false}],
+  "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
+                    "use_regex": true},
+  "decoder": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true,
+              "use_regex": true},
+  "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}})";
+
+TEST(MakeTokenizer, TakesTokenizerJsonWithWhatStandsBesideIt) {
+  const auto tokenizer = Make(
+      [](GgufWriter& writer) {
+        writer.Text(model::kHfTokenizerKey, kJson).Text(model::kHfBosKey, "<s>");
+        writer.Text(model::kHfEosKey, "b").Value(model::kHfAddBosKey, true);
+        writer.Values(model::kHfEndIdsKey, std::vector<uint32_t>{0});
+      },
+      3);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().ToString();
+  EXPECT_EQ((*tokenizer)->size(), 3u) << "the model has no row for <image>";
+  EXPECT_EQ((*tokenizer)->eos(), base::TokenId{1});
+  EXPECT_THAT((*tokenizer)->end_tokens(), ElementsAre(base::TokenId{0}, base::TokenId{1}));
+  EXPECT_THAT(*(*tokenizer)->Encode("ab", text::ControlTokens::kParse, true),
+              ElementsAre(base::TokenId{2}, base::TokenId{0}, base::TokenId{1}));
+}
+
+TEST(MakeTokenizer, RefusesAbsentAndWrongKeys) {
+  EXPECT_EQ(Make([](GgufWriter&) {}).status().code(), Code::kNotFound);
+  const auto code = [](const std::function<void(GgufWriter&)>& change) {
+    return Make([&](GgufWriter& writer) {
+             writer.Text(model::kHfTokenizerKey, kJson);
+             change(writer);
+           })
+        .status()
+        .code();
+  };
+  EXPECT_EQ(code([](GgufWriter&) {}), Code::kOk);
+  EXPECT_EQ(code([](auto& w) { w.Value(model::kHfBosKey, uint32_t{1}); }), Code::kCorrupt);
+  EXPECT_EQ(code([](auto& w) { w.Value(model::kHfAddBosKey, uint32_t{1}); }), Code::kCorrupt);
+  EXPECT_EQ(code([](auto& w) { w.Values(model::kHfEndIdsKey, std::vector<int64_t>{-1}); }),
+            Code::kCorrupt);
+  EXPECT_EQ(code([](auto& w) { w.Values(model::kHfEndIdsKey, std::vector<uint32_t>{9}); }),
+            Code::kInvalidArgument);
 }
 
 TEST(ReadChatTemplate, IsEmptyWhenThereIsNone) {

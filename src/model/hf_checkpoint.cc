@@ -1,4 +1,5 @@
-// model/hf_checkpoint.cc: the parts, put together in order.
+// model/hf_checkpoint.cc
+// The parts, put together in order: files, metadata, tensors.
 #include "model/hf_checkpoint.h"
 
 #include <fmt/format.h>

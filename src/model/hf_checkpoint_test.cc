@@ -93,6 +93,20 @@ std::vector<TinyModelSpec> Specs() {
   specs.back().sliding_window = 5;
   specs.push_back(Small("qwen2"));
   specs.back().qkv_bias = true;
+  specs.push_back(Small("qwen3"));
+  specs.push_back(Small("llama"));  // Mixtral; a stack of gates and ups has one type
+  specs.back().types = {kBF16};
+  specs.back().experts = 4;
+  specs.back().experts_used = 2;
+  specs.push_back(Small("qwen3moe"));
+  specs.back().types = {kF32};
+  specs.back().experts = 4;
+  specs.back().experts_used = 2;
+  specs.back().expert_norm = false;
+  specs.push_back(Small("gemma3"));
+  specs.back().sliding_window = 5;
+  specs.back().window_period = 2;
+  specs.back().soft_cap = 20;
   return specs;
 }
 INSTANTIATE_TEST_SUITE_P(Families, RoundTrip, testing::ValuesIn(Specs()));

@@ -1,4 +1,5 @@
-// model/hf_json.cc: the depth is checked on the text, before the parser builds anything.
+// model/hf_json.cc
+// The depth is checked on the text, before the parser builds anything.
 #include "model/hf_json.h"
 
 #include <fmt/format.h>

@@ -248,16 +248,29 @@ TEST(HfTensors, TiedOutputAndOldBuffersAreLeftOut) {
   EXPECT_NE(Mapped(writer, untied).tensors.Find("output.weight"), nullptr);
 }
 
-TEST(HfTensors, RefusesByName) {
-  struct Case {
-    const char* what;
-    std::function<void(SafetensorsWriter&, HfConfig&)> change;
-    Code code;
-    const char* name;
-  };
-  const std::string layer = "model.layers.0.";
-  const std::string up = layer + "mlp.up_proj.weight";
-  const Case cases[] = {
+// A folder that is refused, and the tensor that the error names.
+struct Refusal {
+  const char* what;
+  std::function<void(SafetensorsWriter&, HfConfig&)> change;
+  Code code;
+  const char* name;
+};
+void ExpectRefusals(const std::vector<Refusal>& cases) {
+  for (const Refusal& each : cases) {
+    SafetensorsWriter writer;
+    HfConfig config = WithExperts();
+    each.change(writer, config);
+    const Mapped mapped(writer, config);
+    EXPECT_EQ(mapped.status.code(), each.code) << each.what << mapped.status.ToString();
+    EXPECT_EQ(mapped.status.field(), each.name) << each.what;
+    EXPECT_THAT(mapped.status.message(), HasSubstr(each.name)) << each.what;
+  }
+}
+const std::string kLayer = "model.layers.0.";
+const std::string kUp = kLayer + "mlp.up_proj.weight";
+
+TEST(HfTensors, RefusesUnknownAndMisshapenTensors) {
+  ExpectRefusals({
       {"unknown", [](auto& w, auto&) { w.Tensor("model.vision.weight", "F32", {1}, "1234"); },
        Code::kUnsupported, "model.vision.weight"},
       {"layer out of range",
@@ -267,105 +280,106 @@ TEST(HfTensors, RefusesByName) {
        [](auto& w, auto&) { w.Tensor("model.layers.4294967296.x", "F32", {1}, "1234"); },
        Code::kUnsupported, "model.layers.4294967296.x"},
       {"one place twice",
-       [&](auto& w, auto&) {
-         w.Tensor(up, "F32", {1, 1}, "1234");
+       [](auto& w, auto&) {
+         w.Tensor(kUp, "F32", {1, 1}, "1234");
          w.Tensor("model.layers.00.mlp.up_proj.weight", "F32", {1, 1}, "1234");
        },
        Code::kCorrupt, "model.layers.00.mlp.up_proj.weight"},
-      {"other type", [&](auto& w, auto&) { w.Tensor(up, "I32", {1, 1}, "1234"); },
+      {"other type", [](auto& w, auto&) { w.Tensor(kUp, "I32", {1, 1}, "1234"); },
        Code::kUnsupported, "model.layers.0.mlp.up_proj.weight"},
-      {"three dimensions", [&](auto& w, auto&) { w.Tensor(up, "F32", {1, 1, 1}, "1234"); },
+      {"three dimensions", [](auto& w, auto&) { w.Tensor(kUp, "F32", {1, 1, 1}, "1234"); },
        Code::kCorrupt, "model.layers.0.mlp.up_proj.weight"},
-      {"a number", [&](auto& w, auto&) { w.Tensor(up, "F32", {}, "1234"); }, Code::kCorrupt,
+      {"a number", [](auto& w, auto&) { w.Tensor(kUp, "F32", {}, "1234"); }, Code::kCorrupt,
        "model.layers.0.mlp.up_proj.weight"},
       {"query rows",
-       [&](auto& w, auto&) {
-         w.Tensor(layer + "self_attn.q_proj.weight", "F32", {7, 1}, std::string(28, 'x'));
+       [](auto& w, auto&) {
+         w.Tensor(kLayer + "self_attn.q_proj.weight", "F32", {7, 1}, std::string(28, 'x'));
        },
        Code::kCorrupt, "model.layers.0.self_attn.q_proj.weight"},
       {"no output", [](auto&, auto& config) { config.tied_output = false; }, Code::kCorrupt,
        "lm_head.weight"},
+  });
+}
+
+TEST(HfTensors, RefusesExperts) {
+  ExpectRefusals({
       {"expert out of range",
-       [&](auto& w, auto&) {
-         w.Tensor(layer + "mlp.experts.3.up_proj.weight", "F32", {1, 1}, "1234");
+       [](auto& w, auto&) {
+         w.Tensor(kLayer + "mlp.experts.3.up_proj.weight", "F32", {1, 1}, "1234");
        },
        Code::kUnsupported, "model.layers.0.mlp.experts.3.up_proj.weight"},
       {"expert missing",
-       [&](auto& w, auto&) {
-         w.Tensor(layer + "mlp.experts.0.up_proj.weight", "F32", {1, 1}, "1234");
-         w.Tensor(layer + "mlp.experts.2.up_proj.weight", "F32", {1, 1}, "1234");
+       [](auto& w, auto&) {
+         w.Tensor(kLayer + "mlp.experts.0.up_proj.weight", "F32", {1, 1}, "1234");
+         w.Tensor(kLayer + "mlp.experts.2.up_proj.weight", "F32", {1, 1}, "1234");
        },
        Code::kCorrupt, "blk.0.ffn_up_exps.weight"},
       {"experts differ in shape",
-       [&](auto& w, auto&) {
-         w.Tensor(layer + "mlp.experts.0.up_proj.weight", "F32", {1, 1}, "1234");
-         w.Tensor(layer + "mlp.experts.1.up_proj.weight", "F32", {2, 1}, "12345678");
+       [](auto& w, auto&) {
+         w.Tensor(kLayer + "mlp.experts.0.up_proj.weight", "F32", {1, 1}, "1234");
+         w.Tensor(kLayer + "mlp.experts.1.up_proj.weight", "F32", {2, 1}, "12345678");
        },
        Code::kCorrupt, "model.layers.0.mlp.experts.1.up_proj.weight"},
       {"experts differ in type",
-       [&](auto& w, auto&) {
-         w.Tensor(layer + "mlp.experts.0.up_proj.weight", "F32", {1, 1}, "1234");
-         w.Tensor(layer + "mlp.experts.1.up_proj.weight", "F16", {1, 1}, "12");
+       [](auto& w, auto&) {
+         w.Tensor(kLayer + "mlp.experts.0.up_proj.weight", "F32", {1, 1}, "1234");
+         w.Tensor(kLayer + "mlp.experts.1.up_proj.weight", "F16", {1, 1}, "12");
        },
        Code::kCorrupt, "model.layers.0.mlp.experts.1.up_proj.weight"},
       {"expert twice",
-       [&](auto& w, auto&) {
-         w.Tensor(layer + "mlp.experts.0.up_proj.weight", "F32", {1, 1}, "1234");
-         w.Tensor(layer + "block_sparse_moe.experts.0.w3.weight", "F32", {1, 1}, "1234");
+       [](auto& w, auto&) {
+         w.Tensor(kLayer + "mlp.experts.0.up_proj.weight", "F32", {1, 1}, "1234");
+         w.Tensor(kLayer + "block_sparse_moe.experts.0.w3.weight", "F32", {1, 1}, "1234");
        },
        Code::kCorrupt, "model.layers.0.block_sparse_moe.experts.0.w3.weight"},
       {"stack of two",
-       [&](auto& w, auto&) {
-         w.Tensor(layer + "mlp.experts.down_proj", "F32", {2, 1, 1}, "12345678");
+       [](auto& w, auto&) {
+         w.Tensor(kLayer + "mlp.experts.down_proj", "F32", {2, 1, 1}, "12345678");
        },
        Code::kCorrupt, "model.layers.0.mlp.experts.down_proj"},
       {"stack that has no halves",
-       [&](auto& w, auto&) {
-         w.Tensor(layer + "mlp.experts.gate_up_proj", "F32", {3, 1, 1}, "123456789012");
+       [](auto& w, auto&) {
+         w.Tensor(kLayer + "mlp.experts.gate_up_proj", "F32", {3, 1, 1}, "123456789012");
        },
        Code::kCorrupt, "model.layers.0.mlp.experts.gate_up_proj"},
-      {"F8 unannounced", [&](auto& w, auto&) { w.Tensor(up, "F8_E4M3", {1, 1}, "1"); },
+  });
+}
+
+TEST(HfTensors, RefusesF8) {
+  ExpectRefusals({
+      {"F8 unannounced", [](auto& w, auto&) { w.Tensor(kUp, "F8_E4M3", {1, 1}, "1"); },
        Code::kCorrupt, "model.layers.0.mlp.up_proj.weight"},
       {"F8 without a scale",
-       [&](auto& w, auto& config) {
+       [](auto& w, auto& config) {
          config.f8_block = ScaleBlock{128, 128};
-         w.Tensor(up, "F8_E4M3", {1, 1}, "1");
+         w.Tensor(kUp, "F8_E4M3", {1, 1}, "1");
        },
        Code::kCorrupt, "model.layers.0.mlp.up_proj.weight"},
       {"F8 with too few scales",
-       [&](auto& w, auto& config) {
+       [](auto& w, auto& config) {
          config.f8_block = ScaleBlock{1, 1};
-         w.Tensor(up, "F8_E4M3", {2, 1}, "12");
-         w.Tensor(up + "_scale_inv", "F32", {1, 1}, "1234");
+         w.Tensor(kUp, "F8_E4M3", {2, 1}, "12");
+         w.Tensor(kUp + "_scale_inv", "F32", {1, 1}, "1234");
        },
        Code::kCorrupt, "model.layers.0.mlp.up_proj.weight_scale_inv"},
       {"F8 with scales of another type",
-       [&](auto& w, auto& config) {
+       [](auto& w, auto& config) {
          config.f8_block = ScaleBlock{1, 1};
-         w.Tensor(up, "F8_E4M3", {1, 1}, "1");
-         w.Tensor(up + "_scale_inv", "F8_E8M0", {1, 1}, "1");
+         w.Tensor(kUp, "F8_E4M3", {1, 1}, "1");
+         w.Tensor(kUp + "_scale_inv", "F8_E8M0", {1, 1}, "1");
        },
        Code::kCorrupt, "model.layers.0.mlp.up_proj.weight_scale_inv"},
       {"scale of a BF16 matrix",
-       [&](auto& w, auto& config) {
+       [](auto& w, auto& config) {
          config.f8_block = ScaleBlock{1, 1};
-         w.Tensor(up, "BF16", {1, 1}, "12");
-         w.Tensor(up + "_scale_inv", "F32", {1, 1}, "1234");
+         w.Tensor(kUp, "BF16", {1, 1}, "12");
+         w.Tensor(kUp + "_scale_inv", "F32", {1, 1}, "1234");
        },
        Code::kCorrupt, "model.layers.0.mlp.up_proj.weight"},
       {"scale of nothing",
-       [&](auto& w, auto&) { w.Tensor(up + "_scale_inv", "F32", {1, 1}, "1234"); }, Code::kCorrupt,
+       [](auto& w, auto&) { w.Tensor(kUp + "_scale_inv", "F32", {1, 1}, "1234"); }, Code::kCorrupt,
        "model.layers.0.mlp.up_proj.weight_scale_inv"},
-  };
-  for (const Case& each : cases) {
-    SafetensorsWriter writer;
-    HfConfig config = WithExperts();
-    each.change(writer, config);
-    const Mapped mapped(writer, config);
-    EXPECT_EQ(mapped.status.code(), each.code) << each.what << mapped.status.ToString();
-    EXPECT_EQ(mapped.status.field(), each.name) << each.what;
-    EXPECT_THAT(mapped.status.message(), HasSubstr(each.name)) << each.what;
-  }
+  });
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// model/hf_text.cc: one function per file.
+// model/hf_text.cc
+// One function per file, then the ids that end an answer, out of two files.
 #include "model/hf_text.h"
 
 #include <fmt/format.h>

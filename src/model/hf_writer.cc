@@ -118,7 +118,8 @@ class FolderWriter {
         {"intermediate_size", Unsigned("feed_forward_length")},
         {"num_attention_heads", Unsigned("attention.head_count")},
         {"num_key_value_heads", Unsigned("attention.head_count_kv")},
-        {"head_dim", Unsigned("attention.key_length")},
+        {"head_dim",
+         model_.FindTensor("blk.0.attn_q.weight")->dims[1] / Unsigned("attention.head_count")},
         {"max_position_embeddings", Unsigned("context_length")},
         {"vocab_size", model_.FindTensor("token_embd.weight")->dims[1]},
         {"rms_norm_eps", *Number("attention.layer_norm_rms_epsilon")},
@@ -143,7 +144,7 @@ class FolderWriter {
       config[mixtral ? "num_local_experts" : "num_experts"] = Unsigned("expert_count");
       config["num_experts_per_tok"] = Unsigned("expert_used_count");
       if (!mixtral) {
-        config["moe_intermediate_size"] = Unsigned("expert_feed_forward_length");
+        config["moe_intermediate_size"] = model_.FindTensor("blk.0.ffn_gate_exps.weight")->dims[1];
         const std::string key = architecture_ + ".expert_weights_norm";
         config["norm_topk_prob"] = !model_.Has(key) || *model_.Bool(key);
       }
@@ -261,15 +262,16 @@ class FolderWriter {
                          std::string(bytes)});
       return;
     }
-    if (part.starts_with("ffn_gate")) {
-      gate_ = bytes;
-      return;
-    }
+    if (part.starts_with("ffn_gate")) return;  // goes with the up matrix
+    std::string name(tensor.name);
+    name.replace(name.find("ffn_up"), 6, "ffn_gate");
+    const std::span<const std::byte> stored = model_.FindTensor(name)->bytes;
+    const std::string_view gate(reinterpret_cast<const char*>(stored.data()), stored.size());
     const uint64_t each = bytes.size() / experts;
-    CHECK(gate_.size() == bytes.size()) << "the gate goes before";
+    CHECK(gate.size() == bytes.size()) << name;
     std::string both;
     for (uint64_t i = 0; i < experts; ++i) {
-      both += gate_.substr(i * each, each);
+      both += gate.substr(i * each, each);
       both += bytes.substr(i * each, each);
     }
     stored_.push_back({prefix + "gate_up_proj",
@@ -283,7 +285,6 @@ class FolderWriter {
   const FamilyNames names_;
   std::string architecture_;
   std::vector<Stored> stored_;
-  std::string_view gate_;
 };
 
 }  // namespace

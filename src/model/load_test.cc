@@ -59,7 +59,7 @@ TEST_F(Load, TellsWhatItLoaded) {
   EXPECT_EQ(info.vocabulary_size, spec.vocabulary);
   EXPECT_EQ(info.context_max, spec.context);
   EXPECT_EQ(info.page_bytes, 2u * 2 * 2 * 16 * 128 * 2);  // docs/kv_page.md
-  EXPECT_EQ(info.numerics_id, "p1-f16kv");
+  EXPECT_EQ(info.numerics_id, "p2-f16kv");
   EXPECT_EQ((*model)->rows_max(), 16u);
   EXPECT_EQ((*model)->logits_rows_max(), 4u);
 }

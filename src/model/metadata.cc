@@ -1,4 +1,5 @@
-// model/metadata.cc: one store of bytes, one map of views into it.
+// model/metadata.cc
+// One store of bytes, one map of views into it.
 #include "model/metadata.h"
 
 #include <cstddef>
