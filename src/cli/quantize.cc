@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/thread.h"
 #include "cli/file_lock.h"
 #include "cli/format.h"
@@ -17,6 +18,7 @@
 #include "cli/report.h"
 #include "model/load.h"
 #include "model/quantize.h"
+#include "text/tokenizer.h"
 
 namespace plumb::cli {
 namespace {
@@ -68,6 +70,14 @@ base::Status CheckOutput(const QuantizeSettings& settings) {
   if (settings.force) return base::OkStatus();
   return base::InvalidArgument("--output",
                                "--output: '" + settings.output + "' exists; --force replaces it");
+}
+
+// Before anything is computed: the text comes to use last.
+base::Status CheckMeasure(const QuantizeSettings& settings) {
+  if (settings.measure.empty()) return base::OkStatus();
+  const auto text = base::ReadFile(settings.measure, text::Tokenizer::kTextBytesMax);
+  if (text.ok()) return base::OkStatus();
+  return base::InvalidArgument("--measure", "--measure: " + text.status().message());
 }
 
 // Before anything is computed; what the disk says while writing counts too.
@@ -174,6 +184,7 @@ base::Status RunQuantize(const QuantizeSettings& settings, const ModelReference&
         "--type", fmt::format("--type: '{}' is none of {}", settings.type, model::FileTypeNames()));
   }
   RETURN_IF_ERROR(CheckOutput(settings));
+  RETURN_IF_ERROR(CheckMeasure(settings));
   const auto source = model::OpenModelFile(model.path);
   if (!source.ok()) return Named(model, source.status());
   const auto plan = model::PlanQuantize(**source, *type);

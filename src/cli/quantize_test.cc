@@ -85,6 +85,9 @@ TEST_F(QuantizeCommand, RefusesWhatItCannotDo) {
   settings_.output = folder_.File("missing/out.gguf");
   EXPECT_EQ(Quantize().field(), "--output");
   settings_.output = folder_.File("out.gguf");
+  settings_.measure = folder_.File("missing.txt");
+  EXPECT_EQ(Quantize().field(), "--measure");
+  settings_.measure.clear();
   EXPECT_EQ(Quantize("nothing.gguf").code(), Code::kNotFound);
   Store("text.gguf", "not a model");
   EXPECT_EQ(Quantize("text.gguf").code(), Code::kCorrupt);
