@@ -92,6 +92,7 @@ void Engine::Begin(engine::Sample& sample) {
   sample.started = true;
   sample.tokens.reserve(sample.sequence.length_max);
   sample.tokens.assign(request.prompt.begin(), request.prompt.end());
+  sample.sequence.tokens = sample.tokens.data();
   if (UsesPenalties(request.sampling)) {
     sample.counts.Reset(std::min(model_.info().vocabulary_size, sample.sequence.length_max));
     for (const TokenId token : request.prompt) sample.counts.AddPrompt(token);
@@ -192,8 +193,14 @@ void Engine::UpdateGauges() {
                           std::memory_order_relaxed);
   counters_.waiting.store(static_cast<uint32_t>(scheduler_.waiting().size()),
                           std::memory_order_relaxed);
-  counters_.pages_used.store(pool_->total() - pool_->free(), std::memory_order_relaxed);
+  const uint32_t cached = tree_ != nullptr ? tree_->idle() : 0;
+  counters_.pages_used.store(pool_->total() - pool_->free() - cached, std::memory_order_relaxed);
+  counters_.pages_cached.store(cached, std::memory_order_relaxed);
   counters_.preemptions.store(scheduler_.preemptions(), std::memory_order_relaxed);
+  counters_.prefix_hits.store(scheduler_.pages().hits(), std::memory_order_relaxed);
+  counters_.cached_tokens.store(scheduler_.pages().reused_tokens(), std::memory_order_relaxed);
+  if (tree_ == nullptr) return;
+  counters_.page_evictions.store(tree_->evictions(), std::memory_order_relaxed);
 }
 
 }  // namespace plumb::engine

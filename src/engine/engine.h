@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/bounded_queue.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/result.h"
 #include "base/thread.h"
 #include "engine/generator.h"
@@ -22,6 +24,7 @@
 #include "engine/sequence.h"
 #include "engine/stats.h"
 #include "kvcache/page_pool.h"
+#include "kvcache/prefix_tree.h"
 #include "model/model.h"
 #include "telemetry/metrics.h"
 #include "text/tokenizer.h"
@@ -38,6 +41,10 @@ struct EngineOptions {
   // Prompt rows are also limited so that a step takes about so long: the bound on how late a
   // running stream's next token, a cancellation or a deadline may be. 0 = no such limit.
   base::Duration step_target = base::Milliseconds(80);
+  // Computed pages are kept and reused by requests that begin alike (docs/prefix_cache.md).
+  bool prefix_cache = true;
+  // Names every byte of the model's files; a part of the pages' names.
+  std::string model_content;
   // Healthy() turns false when work is pending and no step has ended for so long.
   base::Duration watchdog = base::Seconds(30);
   uint32_t retry_after_ms = 1000;  // told to whoever is refused
@@ -76,6 +83,9 @@ class Engine final : public Generator {
   // One turn of the loop on the caller's thread; false when nothing is live. For simulation and
   // tests: only while Start has not been called.
   bool Step();
+  // A page is free exactly when nothing refers to it, and all else that the pages promise (CHECK);
+  // for simulation and tests, between steps.
+  void CheckPages() const;
 
   // Tokens that one request may have, prompt and answer: the model's, or what the pages hold.
   uint32_t context_max() const { return context_max_; }
@@ -94,6 +104,8 @@ class Engine final : public Generator {
   // Registers and queues a checked request, or refuses it. Thread: any.
   base::Status Enqueue(std::unique_ptr<LiveRequest> live);
   base::Status Refuse(base::Code code, std::string message);
+  // The names of the prompt's whole pages, after their root. Thread: any.
+  std::vector<base::Hash256> PromptChain(const Request& request) const;
 
   // The loop and its parts, in order. Thread: engine.
   void Run();
@@ -117,6 +129,8 @@ class Engine final : public Generator {
   const base::Clock& clock_;
   const EngineOptions options_;  // clamped to the model's limits
   const std::unique_ptr<kvcache::PagePool> pool_;
+  const std::unique_ptr<kvcache::PrefixTree> tree_;  // null: nothing is reused
+  const base::Hash256 identity_;                     // of the model, in page names
   const uint32_t context_max_;
 
   // Engine thread.

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "engine/engine.h"
 #include "engine/request_check.h"
+#include "kvcache/page_chain.h"
 
 namespace plumb::engine {
 namespace {
@@ -62,6 +63,8 @@ Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const base
       clock_(clock),
       options_(options),
       pool_(std::move(pool)),
+      tree_(options.prefix_cache ? std::make_unique<kvcache::PrefixTree>(*pool_) : nullptr),
+      identity_(kvcache::ModelIdentity(options.model_content, model.info().numerics_id)),
       context_max_(
           static_cast<uint32_t>(std::min(uint64_t{model.info().context_max},
                                          uint64_t{pool_->total()} * pool_->layout().page_tokens))),
@@ -70,7 +73,7 @@ Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const base
                   .prefill_rows_max = options.prefill_rows_max,
                   .waiting_max = options.waiting_max,
                   .step_target = options.step_target},
-                 *pool_),
+                 *pool_, tree_.get()),
       sampler_(model.info().vocabulary_size,
                std::min(model.info().vocabulary_size, tokenizer.size())),
       publisher_(tokenizer),
@@ -94,15 +97,33 @@ base::Status Engine::Submit(Request request, EventSink& sink) {
       request, {.vocabulary_size = model_.info().vocabulary_size, .context_max = context_max_}));
   auto live = std::make_unique<LiveRequest>(std::move(request), sink);
   const Request& taken = live->request;
+  const std::vector<base::Hash256> chain = PromptChain(taken);
   for (uint32_t index = 0; index < taken.samples; ++index) {
     auto& sample = live->samples.emplace_back(
         std::make_unique<engine::Sample>(*live, index, tokenizer_, taken.sampling.stop));
     sample->sequence.length = live->prompt_tokens();
     sample->sequence.length_max = live->prompt_tokens() + taken.sampling.tokens_max;
+    sample->sequence.tokens = taken.prompt.data();
+    sample->sequence.chain = chain;
   }
   live->unfinished = taken.samples;
   live->arrival = clock_.Now();
   return Enqueue(std::move(live));
+}
+
+std::vector<base::Hash256> Engine::PromptChain(const Request& request) const {
+  if (tree_ == nullptr) return {};
+  const std::span<const TokenId> prompt(request.prompt);
+  const uint32_t page_tokens = pool_->layout().page_tokens;
+  std::vector<base::Hash256> chain;
+  chain.reserve(prompt.size() / page_tokens + 1);
+  chain.push_back(kvcache::ChainRoot(request.isolation, identity_, pool_->layout()));
+  while (chain.size() <= prompt.size() / page_tokens) {
+    const size_t page = chain.size() - 1;
+    chain.push_back(
+        kvcache::ChainNext(chain.back(), prompt.subspan(page * page_tokens, page_tokens)));
+  }
+  return chain;
 }
 
 base::Status Engine::Enqueue(std::unique_ptr<LiveRequest> live) {
@@ -160,6 +181,28 @@ void Engine::Drain(base::Instant deadline) {
 void Engine::Stop() { Drain(base::Instant{INT64_MIN}); }
 
 EngineStats Engine::stats() const { return counters_.Read(pool_->total()); }
+
+void Engine::CheckPages() const {
+  std::vector<uint32_t> references(pool_->total(), 0);
+  for (const Sequence* sequence : scheduler_.running()) {
+    CHECK(sequence->pages.size() >= pool_->layout().PagesFor(sequence->computed));
+    for (size_t place = 0; place < sequence->pages.size(); ++place) {
+      const kvcache::PageId page = sequence->pages[place];
+      ++references[kvcache::Index(page)];
+      CHECK(sequence->page_data[place] == pool_->Data(page).data());
+      CHECK(tree_ == nullptr || tree_->IsStored(page) == (place < sequence->sealed));
+    }
+  }
+  for (const Sequence* sequence : scheduler_.waiting()) CHECK(sequence->pages.empty());
+  uint32_t free = 0;
+  for (uint32_t page = 0; page < pool_->total(); ++page) {
+    const bool stored = tree_ != nullptr && tree_->IsStored(kvcache::PageId{page});
+    CHECK(pool_->references(kvcache::PageId{page}) == references[page] + stored) << "page " << page;
+    free += references[page] + stored == 0;
+  }
+  CHECK(free == pool_->free());
+  if (tree_ != nullptr) tree_->CheckInvariants();
+}
 
 base::Instant Engine::LastProgress() const {
   return {last_progress_ns_.load(std::memory_order_relaxed)};

@@ -21,7 +21,8 @@ TokenEvent NewEvent(const Sample& sample) {
 Finish NewFinish(const Sample& sample, FinishReason reason) {
   return {.reason = reason,
           .prompt_tokens = sample.request.prompt_tokens(),
-          .completion_tokens = GeneratedTokens(sample)};
+          .completion_tokens = GeneratedTokens(sample),
+          .cached_tokens = sample.sequence.cached};
 }
 
 TokenLogprob ToLogprob(const SampleResult& result) {

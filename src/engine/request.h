@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/status.h"
 #include "base/token_id.h"
 
@@ -57,6 +58,9 @@ struct Request {
   std::vector<TokenId> prompt;  // not empty
   SamplingParams sampling;
   uint32_t samples = 1;  // [1, kSamplesMax]
+  // Only requests with an equal one share computed pages. The server derives it from whose request
+  // it is, never from what a caller says; zeros where everybody is one tenant.
+  base::Hash256 isolation{};
   base::Instant deadline = base::kNever;
 };
 

@@ -21,8 +21,9 @@ bool Older(const Sequence* a, const Sequence* b) { return a->order < b->order; }
 
 }  // namespace
 
-Scheduler::Scheduler(const SchedulerLimits& limits, kvcache::PagePool& pool)
-    : limits_(limits), pool_(pool) {
+Scheduler::Scheduler(const SchedulerLimits& limits, kvcache::PagePool& pool,
+                     kvcache::PrefixTree* tree)
+    : limits_(limits), pages_(pool, tree) {
   CHECK(limits.sequences_max >= 1 && limits.prefill_rows_max >= 1);
   CHECK(limits.sequences_max <= limits.rows_max) << "decode rows alone would not fit a step";
   waiting_.reserve(limits.waiting_max + limits.sequences_max);
@@ -34,7 +35,7 @@ Scheduler::Scheduler(const SchedulerLimits& limits, kvcache::PagePool& pool)
 void Scheduler::Add(Sequence& sequence) {
   CHECK(sequence.state == SequenceState::kNew && sequence.length > 0);
   CHECK(sequence.length < sequence.length_max);
-  CHECK(pool_.layout().PagesFor(sequence.length_max) <= pool_.total()) << "it would never fit";
+  CHECK(pages_.layout().PagesFor(sequence.length_max) <= pages_.total()) << "it would never fit";
   CHECK(waiting_.size() < waiting_.capacity()) << waiting_.size() << " sequences wait";
   CHECK(waiting_.empty() || Older(waiting_.back(), &sequence));
   CHECK(running_.empty() || Older(running_.back(), &sequence));
@@ -47,7 +48,7 @@ void Scheduler::Remove(Sequence& sequence) {
   const auto place = std::find(group.begin(), group.end(), &sequence);
   CHECK(place != group.end()) << "sequence " << sequence.order << " is not here";
   group.erase(place);
-  ReleasePages(sequence);
+  pages_.Release(sequence);
   sequence.state = SequenceState::kEnded;
 }
 
@@ -57,8 +58,9 @@ const StepPlan& Scheduler::Plan() {
   plan_.logits_rows = 0;
   preempted_ = false;
   PlanDecode();
+  const size_t admitted_from = running_.size();
   Admit();
-  PlanPrefill();
+  PlanPrefill(admitted_from);
   CHECK(plan_.rows > 0 || (running_.empty() && waiting_.empty())) << "a step without progress";
   CHECK(plan_.rows <= limits_.rows_max) << plan_.rows;
   return plan_;
@@ -68,6 +70,7 @@ void Scheduler::Commit(base::Duration elapsed) {
   for (const PlannedRows& item : plan_.items) {
     item.sequence->computed += item.rows;
     CHECK(item.sequence->computed <= item.sequence->length);
+    pages_.Seal(*item.sequence);
   }
   if (plan_.rows == 0 || elapsed.ns <= 0) return;
   const double row_ns = static_cast<double>(elapsed.ns) / plan_.rows;
@@ -82,7 +85,7 @@ void Scheduler::PlanDecode() {
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence& sequence = *running_[i];
     if (!sequence.decoding()) continue;
-    while (sequence.state == SequenceState::kRunning && !Grow(sequence, sequence.length)) {
+    while (sequence.state == SequenceState::kRunning && !pages_.Grow(sequence, sequence.length)) {
       PreemptYoungest();
     }
     if (sequence.state == SequenceState::kRunning) PlanRows(sequence, 1);
@@ -98,24 +101,26 @@ void Scheduler::Admit() {
     // one.
     const auto growing =
         std::count_if(running_.begin(), running_.end(), [&](const Sequence* other) {
-          return other->pages.size() < pool_.layout().PagesFor(other->length_max);
+          return other->pages.size() < pages_.layout().PagesFor(other->length_max);
         });
-    if (pool_.free() < pool_.layout().PagesFor(sequence.length) + growing) return;
-    sequence.pages.reserve(pool_.layout().PagesFor(sequence.length_max));
-    sequence.page_data.reserve(sequence.pages.capacity());
-    CHECK(Grow(sequence, sequence.length));
+    if (!pages_.Begin(sequence, static_cast<uint32_t>(growing))) return;
     waiting_.erase(waiting_.begin());
     running_.push_back(&sequence);
     sequence.state = SequenceState::kRunning;
   }
 }
 
-void Scheduler::PlanPrefill() {
+void Scheduler::PlanPrefill(size_t admitted_from) {
   uint32_t budget = PrefillBudget(plan_.rows);
   shares_.clear();
-  for (Sequence* sequence : running_) {
-    if (!sequence->decoding()) shares_.push_back({sequence, 0});
+  for (size_t i = 0; i < running_.size(); ++i) {
+    Sequence& sequence = *running_[i];
+    // Reuse may leave a single row to one that was just admitted.
+    if (sequence.decoding() && i < admitted_from) continue;
+    pages_.Adopt(sequence);
+    shares_.push_back({&sequence, 0, pages_.PageInWork(sequence)});
   }
+  DropWhoWaitForPages();
   // Everybody served gets a row at least; with more prompts than rows, the oldest are served.
   if (shares_.size() > budget) shares_.resize(budget);
   // Equal shares; what a short prompt leaves over goes to the longer ones, so that it is done
@@ -134,6 +139,22 @@ void Scheduler::PlanPrefill() {
   for (const Share& share : shares_) PlanRows(*share.sequence, share.rows);
 }
 
+void Scheduler::DropWhoWaitForPages() {
+  // Equal pages side by side, the oldest sequence first: it computes the page.
+  std::sort(shares_.begin(), shares_.end(), [](const Share& a, const Share& b) {
+    if (a.page != nullptr && b.page != nullptr && *a.page != *b.page) return *a.page < *b.page;
+    if ((a.page == nullptr) != (b.page == nullptr)) return a.page == nullptr;
+    return Older(a.sequence, b.sequence);
+  });
+  const auto end =
+      std::unique(shares_.begin(), shares_.end(), [](const Share& kept, const Share& next) {
+        return kept.page != nullptr && next.page != nullptr && *kept.page == *next.page;
+      });
+  shares_.erase(end, shares_.end());
+  std::sort(shares_.begin(), shares_.end(),
+            [](const Share& a, const Share& b) { return Older(a.sequence, b.sequence); });
+}
+
 uint32_t Scheduler::PrefillBudget(uint32_t decode_rows) const {
   uint32_t rows = std::min(limits_.prefill_rows_max, limits_.rows_max - decode_rows);
   if (limits_.step_target.ns <= 0) return rows;
@@ -150,29 +171,12 @@ void Scheduler::PlanRows(Sequence& sequence, uint32_t rows) {
   plan_.logits_rows += samples ? 1 : 0;
 }
 
-bool Scheduler::Grow(Sequence& sequence, uint32_t length) {
-  const size_t needed = pool_.layout().PagesFor(length);
-  if (sequence.pages.size() + pool_.free() < needed) return false;
-  while (sequence.pages.size() < needed) {
-    const kvcache::PageId page = *pool_.Allocate();
-    sequence.pages.push_back(page);
-    sequence.page_data.push_back(pool_.Data(page).data());
-  }
-  return true;
-}
-
-void Scheduler::ReleasePages(Sequence& sequence) {
-  for (const kvcache::PageId page : sequence.pages) pool_.Release(page);
-  sequence.pages.clear();
-  sequence.page_data.clear();
-  sequence.computed = 0;
-}
-
 void Scheduler::PreemptYoungest() {
   CHECK(running_.size() > 1) << "the oldest sequence fits alone";
   Sequence& sequence = *running_.back();
   running_.pop_back();
-  ReleasePages(sequence);
+  pages_.Release(sequence);
+  sequence.preempted = true;
   sequence.state = SequenceState::kWaiting;
   waiting_.insert(waiting_.begin(), &sequence);
   CHECK(waiting_.size() < 2 || Older(&sequence, waiting_[1]));

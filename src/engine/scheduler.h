@@ -1,8 +1,8 @@
 // engine/scheduler.h
 // Decides who computes what in a step: one ragged batch of a row for each decoding sequence, then
-// parts of prompts up to a budget that is shared fairly. No clock, no thread, no tokens: a function
-// of what was added, removed and observed, so that a simulation can drive it.
-// Thread: engine thread only.
+// parts of prompts up to a budget that is shared fairly. No clock, no thread: a function of what
+// was added, removed and observed, so that a simulation can drive it. What happens to pages:
+// engine/sequence_pages.h. Thread: engine thread only.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,9 @@
 
 #include "base/clock.h"
 #include "engine/sequence.h"
+#include "engine/sequence_pages.h"
 #include "kvcache/page_pool.h"
+#include "kvcache/prefix_tree.h"
 
 namespace plumb::engine {
 
@@ -40,11 +42,14 @@ struct StepPlan {
 
 // Order of service is arrival: every running sequence is older than every waiting one, and when
 // pages run out the youngest running one gives all of its pages back and waits to be computed
-// again. The oldest is never preempted and fits the pool alone, so there is always progress.
+// again. The oldest is never preempted and fits the pool alone, so there is always progress. A
+// sequence whose next page an older one is computing waits for it instead of computing it too.
 class Scheduler {
  public:
-  // The pool must outlive the scheduler, and nobody else may allocate from it meanwhile.
-  Scheduler(const SchedulerLimits& limits, kvcache::PagePool& pool);
+  // Pool and tree must outlive the scheduler, and nobody else may allocate from the pool meanwhile.
+  // `tree` null: no page is reused, and sequences need no tokens.
+  Scheduler(const SchedulerLimits& limits, kvcache::PagePool& pool,
+            kvcache::PrefixTree* tree = nullptr);
 
   // Puts a new sequence at the end of the waiting ones; its length_max must fit the pool (CHECK).
   void Add(Sequence& sequence);
@@ -61,22 +66,20 @@ class Scheduler {
   std::span<Sequence* const> waiting() const { return waiting_; }
   std::span<Sequence* const> running() const { return running_; }
   uint64_t preemptions() const { return preemptions_; }
+  const SequencePages& pages() const { return pages_; }
   // Prompt rows that the next step may hold beside `decode_rows`.
   uint32_t PrefillBudget(uint32_t decode_rows) const;
 
  private:
   void PlanDecode();
   void Admit();
-  void PlanPrefill();
+  void PlanPrefill(size_t admitted_from);
+  void DropWhoWaitForPages();
   void PlanRows(Sequence& sequence, uint32_t rows);
-
-  // Pages for the first `length` tokens; false when the pool has too few, and then nothing changed.
-  bool Grow(Sequence& sequence, uint32_t length);
-  void ReleasePages(Sequence& sequence);
   void PreemptYoungest();
 
   const SchedulerLimits limits_;
-  kvcache::PagePool& pool_;
+  SequencePages pages_;
   std::vector<Sequence*> waiting_;  // by order; at most waiting_max + sequences_max
   std::vector<Sequence*> running_;  // by order; all before waiting_
   StepPlan plan_;
@@ -86,6 +89,7 @@ class Scheduler {
   struct Share {
     Sequence* sequence;
     uint32_t rows;
+    const base::Hash256* page;  // that it computes, if others may want it
   };
   std::vector<Share> shares_;  // scratch of PlanPrefill
 };

@@ -1,7 +1,7 @@
 // engine/sequence.h
 // One sample of a request on its way: what the scheduler counts (Sequence), and what the engine
-// keeps beside it (Sample, LiveRequest). The scheduler sees numbers and pages only, so that a
-// simulation can drive it without tokens. Read next: engine/scheduler.h.
+// keeps beside it (Sample, LiveRequest). The scheduler sees numbers and pages, and
+// tokens only for reuse. Read next: engine/scheduler.h.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "engine/answer_text.h"
 #include "engine/generator.h"
 #include "engine/request.h"
@@ -24,16 +25,23 @@ struct Sample;
 enum class SequenceState : uint8_t { kNew, kWaiting, kRunning, kEnded };
 
 // Thread: engine. Owner: the request; the scheduler borrows it from Add to Remove and alone writes
-// to state, computed and pages.
+// to state, computed and what follows it, up to `chain`.
 struct Sequence {
   uint64_t order = 0;       // by arrival, then sample; unique; lower = older
   uint32_t length = 0;      // tokens known: the prompt, and what was sampled so far
   uint32_t length_max = 0;  // prompt + tokens_max: the most it will ever have
   SequenceState state = SequenceState::kNew;
   uint32_t computed = 0;               // tokens whose keys and values are in the pages; < length
+  uint32_t sealed = 0;                 // pages that the prefix tree holds too: the first so many
+  uint32_t cached = 0;                 // prompt tokens that were reused instead of computed
+  bool preempted = false;              // at least once
   std::vector<kvcache::PageId> pages;  // in token order
   std::vector<std::byte*> page_data;   // the same pages' memory, for the model
-  Sample* sample = nullptr;            // for the engine; the scheduler never looks inside
+  // For reuse, else unset. chain[i]: the name of page i - 1; chain[0]: the root (page_chain.h). Set
+  // up to the prompt's last whole page, then continued as pages fill.
+  std::vector<base::Hash256> chain;
+  const TokenId* tokens = nullptr;  // [length]
+  Sample* sample = nullptr;         // for the engine; the scheduler never looks inside
 
   // Tokens to compute before the next one can be sampled; >= 1.
   uint32_t remaining() const { return length - computed; }

@@ -9,6 +9,7 @@ EngineStats EngineCounters::Read(uint32_t pages_total) const {
   stats.running = running.load(std::memory_order_relaxed);
   stats.waiting = waiting.load(std::memory_order_relaxed);
   stats.pages_used = pages_used.load(std::memory_order_relaxed);
+  stats.pages_cached = pages_cached.load(std::memory_order_relaxed);
   stats.pages_total = pages_total;
   stats.requests = requests.load(std::memory_order_relaxed);
   stats.requests_refused = requests_refused.load(std::memory_order_relaxed);
@@ -21,6 +22,9 @@ EngineStats EngineCounters::Read(uint32_t pages_total) const {
   stats.computed_rows = computed_rows.load(std::memory_order_relaxed);
   stats.steps = steps.load(std::memory_order_relaxed);
   stats.preemptions = preemptions.load(std::memory_order_relaxed);
+  stats.prefix_hits = prefix_hits.load(std::memory_order_relaxed);
+  stats.cached_tokens = cached_tokens.load(std::memory_order_relaxed);
+  stats.page_evictions = page_evictions.load(std::memory_order_relaxed);
   stats.busy_seconds = static_cast<double>(busy_ns.load(std::memory_order_relaxed)) * 1e-9;
   return stats;
 }

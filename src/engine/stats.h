@@ -10,9 +10,10 @@ namespace plumb::engine {
 
 struct EngineStats {
   // Gauges.
-  uint32_t running = 0;  // samples
-  uint32_t waiting = 0;  // samples accepted and not started, or preempted
-  uint32_t pages_used = 0;
+  uint32_t running = 0;       // samples
+  uint32_t waiting = 0;       // samples accepted and not started, or preempted
+  uint32_t pages_used = 0;    // by running samples
+  uint32_t pages_cached = 0;  // kept for reuse, used by nobody
   uint32_t pages_total = 0;
   // Counters.
   uint64_t requests = 0;          // accepted
@@ -23,16 +24,20 @@ struct EngineStats {
   uint64_t computed_rows = 0;  // prompt and decode rows, recomputation included
   uint64_t steps = 0;
   uint64_t preemptions = 0;
-  double busy_seconds = 0;  // in steps
+  uint64_t prefix_hits = 0;     // samples that reused computed tokens
+  uint64_t cached_tokens = 0;   // prompt tokens of samples, reused instead of computed
+  uint64_t page_evictions = 0;  // of cached pages
+  double busy_seconds = 0;      // in steps
 };
 
 // The atomics behind EngineStats. Thread: any reads; the engine's writes, but requests_*: any.
 struct EngineCounters {
-  std::atomic<uint32_t> running{0}, waiting{0}, pages_used{0};
+  std::atomic<uint32_t> running{0}, waiting{0}, pages_used{0}, pages_cached{0};
   std::atomic<uint64_t> requests{0}, requests_refused{0};
   std::atomic<uint64_t> samples_stop{0}, samples_length{0}, samples_cancelled{0}, samples_error{0};
   std::atomic<uint64_t> prompt_tokens{0}, generated_tokens{0}, computed_rows{0};
   std::atomic<uint64_t> steps{0}, preemptions{0};
+  std::atomic<uint64_t> prefix_hits{0}, cached_tokens{0}, page_evictions{0};
   std::atomic<int64_t> busy_ns{0};
 
   EngineStats Read(uint32_t pages_total) const;

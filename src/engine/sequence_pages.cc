@@ -1,0 +1,159 @@
+// engine/sequence_pages.cc
+// Reuse and return of pages, behind engine/sequence_pages.h.
+#include "engine/sequence_pages.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "kvcache/page_chain.h"
+
+namespace plumb::engine {
+
+using kvcache::PageId;
+
+bool SequencePages::Begin(Sequence& sequence, uint32_t spare) {
+  CHECK(sequence.pages.empty() && sequence.computed == 0 && sequence.sealed == 0);
+  uint32_t matched = 0, idle = 0;
+  for (const uint32_t most = ReusablePages(sequence); matched < most; ++matched) {
+    const auto page = tree_->Find(sequence.chain[matched + 1]);
+    if (!page) break;
+    idle += tree_->IsIdle(*page);
+  }
+  const uint32_t needed = layout().PagesFor(sequence.length);
+  // Idle pages that are reused cannot be evicted as well.
+  if (available() - idle < needed - matched + spare) return false;
+
+  const uint32_t most = layout().PagesFor(sequence.length_max);
+  sequence.pages.reserve(most);
+  sequence.page_data.reserve(most);
+  if (tree_ != nullptr) sequence.chain.reserve(most + 1);
+  Adopt(sequence);
+  CHECK(sequence.sealed == matched);
+  const auto partial = FindPartial(sequence);
+  if (partial.tokens == 0) {
+    CHECK(Grow(sequence, sequence.length));
+    return true;
+  }
+  // A user while it is copied, or it might be evicted for the copy's page.
+  tree_->Retain(partial.page);
+  const bool fits = Grow(sequence, sequence.length);
+  if (fits) {
+    pool_.Copy(partial.page, sequence.pages[sequence.sealed]);
+    SkipTo(sequence, sequence.computed + partial.tokens);
+  }
+  tree_->Release(partial.page);
+  // The last page that there is cannot be copied: it is overwritten.
+  if (!fits) CHECK(Grow(sequence, sequence.length));
+  return true;
+}
+
+bool SequencePages::Grow(Sequence& sequence, uint32_t length) {
+  const size_t needed = layout().PagesFor(length);
+  if (sequence.pages.size() + available() < needed) return false;
+  while (sequence.pages.size() < needed) {
+    if (pool_.free() == 0) tree_->Evict(1);
+    const PageId page = *pool_.Allocate();
+    sequence.pages.push_back(page);
+    sequence.page_data.push_back(pool_.Data(page).data());
+  }
+  return true;
+}
+
+void SequencePages::Adopt(Sequence& sequence) {
+  for (const uint32_t most = ReusablePages(sequence); sequence.sealed < most;) {
+    const uint32_t place = sequence.sealed;
+    const auto page = tree_->Find(sequence.chain[place + 1]);
+    if (!page) return;
+    tree_->Retain(*page);
+    if (place == sequence.pages.size()) {
+      sequence.pages.emplace_back();
+      sequence.page_data.emplace_back();
+    } else {
+      tree_->Release(sequence.pages[place]);
+    }
+    sequence.pages[place] = *page;
+    sequence.page_data[place] = pool_.Data(*page).data();
+    ++sequence.sealed;
+    SkipTo(sequence, sequence.sealed * layout().page_tokens);
+  }
+}
+
+const base::Hash256* SequencePages::PageInWork(const Sequence& sequence) const {
+  if (sequence.sealed >= ReusablePages(sequence)) return nullptr;
+  return &sequence.chain[sequence.sealed + 1];
+}
+
+void SequencePages::Seal(Sequence& sequence) {
+  if (tree_ == nullptr) return;
+  const uint32_t page_tokens = layout().page_tokens;
+  for (; (sequence.sealed + 1) * page_tokens <= sequence.computed; ++sequence.sealed) {
+    const uint32_t place = sequence.sealed;
+    const kvcache::PageEdge edge = Edge(sequence, place, page_tokens);
+    if (sequence.chain.size() == place + 1) {
+      sequence.chain.push_back(kvcache::ChainNext(edge.chain, edge.tokens));
+    }
+    const PageId page = tree_->Seal(sequence.pages[place], edge, sequence.chain[place + 1]);
+    sequence.pages[place] = page;
+    sequence.page_data[place] = pool_.Data(page).data();
+  }
+}
+
+void SequencePages::Release(Sequence& sequence) {
+  const uint32_t page_tokens = layout().page_tokens;
+  const uint32_t tail = sequence.computed - sequence.sealed * page_tokens;
+  // From the end: a page's child is always given back before it.
+  for (; !sequence.pages.empty(); sequence.pages.pop_back()) {
+    const size_t place = sequence.pages.size() - 1;
+    if (tree_ != nullptr && place == sequence.sealed && tail >= kCopyTokensMin) {
+      tree_->LeaveTail(sequence.pages[place], Edge(sequence, place, tail));
+    } else {
+      ReleaseOne(sequence.pages[place]);
+    }
+  }
+  sequence.page_data.clear();
+  sequence.computed = 0;
+  sequence.sealed = 0;
+}
+
+uint32_t SequencePages::ReusablePages(const Sequence& sequence) const {
+  if (tree_ == nullptr) return 0;
+  CHECK(!sequence.chain.empty() && sequence.tokens != nullptr);
+  return std::min(static_cast<uint32_t>(sequence.chain.size()) - 1,
+                  (sequence.length - 1) / layout().page_tokens);
+}
+
+kvcache::PrefixTree::Prefix SequencePages::FindPartial(const Sequence& sequence) const {
+  if (tree_ == nullptr) return {};
+  const uint32_t left = sequence.length - 1 - sequence.computed;
+  const uint32_t most = std::min(left, layout().page_tokens - 1);
+  if (most < kCopyTokensMin) return {};
+  const kvcache::PageEdge edge = Edge(sequence, sequence.sealed, most);
+  const auto found = tree_->FindPrefix(edge.chain, edge.tokens);
+  return found.tokens >= kCopyTokensMin ? found : kvcache::PrefixTree::Prefix{};
+}
+
+kvcache::PageEdge SequencePages::Edge(const Sequence& sequence, size_t page, size_t tokens) const {
+  return {.parent = page == 0 ? std::nullopt : std::optional(sequence.pages[page - 1]),
+          .chain = sequence.chain[page],
+          .tokens = {sequence.tokens + page * layout().page_tokens, tokens}};
+}
+
+void SequencePages::SkipTo(Sequence& sequence, uint32_t computed) {
+  CHECK(computed > sequence.computed && computed < sequence.length);
+  const uint32_t skipped = computed - sequence.computed;
+  sequence.computed = computed;
+  if (sequence.preempted) return;
+  hits_ += sequence.cached == 0;
+  reused_tokens_ += skipped;
+  sequence.cached += skipped;
+}
+
+void SequencePages::ReleaseOne(PageId page) {
+  if (tree_ != nullptr) {
+    tree_->Release(page);
+  } else {
+    pool_.Release(page);
+  }
+}
+
+}  // namespace plumb::engine
