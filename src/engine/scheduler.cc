@@ -121,6 +121,7 @@ void Scheduler::PlanPrefill(size_t admitted_from) {
     shares_.push_back({&sequence, 0, pages_.PageInWork(sequence)});
   }
   DropWhoWaitForPages();
+  for (const Share& share : shares_) pages_.AdoptPartial(*share.sequence);
   // Everybody served gets a row at least; with more prompts than rows, the oldest are served.
   if (shares_.size() > budget) shares_.resize(budget);
   // Equal shares; what a short prompt leaves over goes to the longer ones, so that it is done

@@ -30,19 +30,12 @@ bool SequencePages::Begin(Sequence& sequence, uint32_t spare) {
   Adopt(sequence);
   CHECK(sequence.sealed == matched);
   const auto partial = FindPartial(sequence);
-  if (partial.tokens == 0) {
-    CHECK(Grow(sequence, sequence.length));
-    return true;
-  }
   // A user while it is copied, or it might be evicted for the copy's page.
-  tree_->Retain(partial.page);
+  if (partial.tokens > 0) tree_->Retain(partial.page);
   const bool fits = Grow(sequence, sequence.length);
-  if (fits) {
-    pool_.Copy(partial.page, sequence.pages[sequence.sealed]);
-    SkipTo(sequence, sequence.computed + partial.tokens);
-  }
-  tree_->Release(partial.page);
-  // The last page that there is cannot be copied: it is overwritten.
+  if (partial.tokens > 0 && fits) CopyPartial(sequence, partial);
+  if (partial.tokens > 0) tree_->Release(partial.page);
+  // Where there is no other page left for the copy, the sequence takes the page itself.
   if (!fits) CHECK(Grow(sequence, sequence.length));
   return true;
 }
@@ -76,6 +69,17 @@ void SequencePages::Adopt(Sequence& sequence) {
     ++sequence.sealed;
     SkipTo(sequence, sequence.sealed * layout().page_tokens);
   }
+}
+
+void SequencePages::AdoptPartial(Sequence& sequence) {
+  if (sequence.computed != sequence.sealed * layout().page_tokens) return;
+  const auto partial = FindPartial(sequence);
+  if (partial.tokens > 0) CopyPartial(sequence, partial);
+}
+
+void SequencePages::CopyPartial(Sequence& sequence, const kvcache::PrefixTree::Prefix& partial) {
+  pool_.Copy(partial.page, sequence.pages[sequence.sealed]);
+  SkipTo(sequence, sequence.computed + partial.tokens);
 }
 
 const base::Hash256* SequencePages::PageInWork(const Sequence& sequence) const {

@@ -30,8 +30,10 @@ class SequencePages {
   // Pages for the first `length` tokens; false when too few can be had: nothing changed.
   bool Grow(Sequence& sequence, uint32_t length);
 
-  // Moves past pages that others have computed since.
+  // Moves past whole pages that others have computed since.
   void Adopt(Sequence& sequence);
+  // Copies the beginning of the next page, if the sequence has computed nothing of it yet.
+  void AdoptPartial(Sequence& sequence);
 
   // The name of the page that the sequence computes now, null when no other could take it whole:
   // its last one, an answer's, or nothing is reused.
@@ -55,6 +57,7 @@ class SequencePages {
   uint32_t ReusablePages(const Sequence& sequence) const;
   kvcache::PrefixTree::Prefix FindPartial(const Sequence& sequence) const;
   kvcache::PageEdge Edge(const Sequence& sequence, size_t page, size_t tokens) const;
+  void CopyPartial(Sequence& sequence, const kvcache::PrefixTree::Prefix& partial);
   void SkipTo(Sequence& sequence, uint32_t computed);
   uint32_t available() const { return pool_.free() + (tree_ != nullptr ? tree_->idle() : 0); }
   void ReleaseOne(kvcache::PageId page);
