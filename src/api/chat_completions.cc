@@ -52,6 +52,7 @@ void ChatCompletions::Stop() {
 }
 
 void ChatCompletions::Handle(net::HttpRequest request, std::string request_id,
+                             const base::Hash256& isolation,
                              std::unique_ptr<net::HttpExchange> exchange) {
   const engine::RequestId id = live_.NextId();
   auto done = [this, id](const ChatSink::Summary& summary) { Ended(id, summary); };
@@ -63,7 +64,7 @@ void ChatCompletions::Handle(net::HttpRequest request, std::string request_id,
     return;
   }
   borrowed.OnClientLeft([this, id] { live_.ClientLeft(id); });
-  if (Enqueue(ReadJob{.id = id, .body = std::move(request.body)})) return;
+  if (Enqueue(ReadJob{.id = id, .isolation = isolation, .body = std::move(request.body)})) return;
   borrowed.Fail(NoRoom("too many requests are waiting; try again", options_.retry_after_ms));
 }
 
@@ -125,6 +126,7 @@ void ChatCompletions::Serve(const ReadJob& job, ChatSink& sink) {
                             .prompt = *std::move(prompt),
                             .sampling = std::move(request.sampling),
                             .samples = request.samples,
+                            .isolation = job.isolation,
                             .deadline = parts_.clock.Now() + base::Milliseconds(deadline_ms)};
   submitted.sampling.tokens_max = *request.tokens_max;
   if (Status status = parts_.generator.Submit(std::move(submitted), sink); !status.ok())

@@ -17,6 +17,7 @@
 #include "api/live_requests.h"
 #include "base/bounded_queue.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/thread.h"
 #include "engine/generator.h"
 #include "net/http_server.h"
@@ -61,8 +62,9 @@ class ChatCompletions {
 
   static constexpr std::string_view kRoute = "/v1/chat/completions";
 
-  // Never blocks; the answer comes through the exchange, here (503: no room) or later.
-  void Handle(net::HttpRequest request, std::string request_id,
+  // Never blocks; the answer comes through the exchange, here (503: no room) or later. `isolation`:
+  // engine::Request.
+  void Handle(net::HttpRequest request, std::string request_id, const base::Hash256& isolation,
               std::unique_ptr<net::HttpExchange> exchange);
 
   // Refuses what waits, cancels what runs, and returns when the generator has confirmed all of it.
@@ -74,6 +76,7 @@ class ChatCompletions {
  private:
   struct ReadJob {
     engine::RequestId id;
+    base::Hash256 isolation;
     std::string body;
   };
   // A line for the log, which the generator's thread must not write itself.

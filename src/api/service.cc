@@ -5,10 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "api/errors.h"
 #include "api/health.h"
+#include "base/check.h"
+#include "base/hash.h"
 #include "base/random.h"
 
 namespace plumb::api {
@@ -47,6 +50,16 @@ bool IsJson(const net::HttpRequest& request) {
   return net::EqualsIgnoreCase(name, "application/json");
 }
 
+// A key is a tenant, as long as there are no projects: what was computed for one is not reused for
+// another. Of a request whose key was found good.
+base::Hash256 IsolationOf(const net::HttpRequest& request) {
+  constexpr std::string_view kTag = "plumb.isolation.1";
+  const auto header = request.headers.Get("Authorization");
+  const auto token = tenancy::BearerToken(header.value_or(""));
+  CHECK(token) << "a good key has a token";
+  return base::Blake3({std::as_bytes(std::span(kTag)), std::as_bytes(std::span(*token))});
+}
+
 // What the endpoint must know of the model, from where it is already said.
 ChatOptions CompleteOptions(const ServiceConfig& config, const ServiceParts& parts) {
   ChatOptions options = config.chat;
@@ -67,7 +80,8 @@ struct Service::Call {
   net::HttpRequest request;
   std::unique_ptr<net::HttpExchange> exchange;
   std::string request_id;
-  std::string_view route;  // its pattern, empty before routing
+  std::string_view route;   // its pattern, empty before routing
+  base::Hash256 isolation;  // engine::Request
 };
 
 struct Service::Route {
@@ -135,6 +149,7 @@ void Service::Dispatch(const Route& route, Call call) {
   if (route.key_needed) {
     const auto key = parts_.keys.Check(call.request.headers.Get("Authorization"));
     if (!key.ok()) return Answer(call, ErrorResponse(ErrorFromStatus(key.status())));
+    if (key->has_value()) call.isolation = IsolationOf(call.request);
   }
   if (draining_.load() && !route.while_draining)
     return Answer(call, ErrorResponse(ErrorFromStatus(Draining())));
@@ -147,7 +162,8 @@ void Service::ServeChat(Call call) {
     return Answer(call, ErrorResponse(ErrorFromHttp(
                             415, "send the body with Content-Type: application/json")));
   }
-  chat_.Handle(std::move(call.request), std::move(call.request_id), std::move(call.exchange));
+  chat_.Handle(std::move(call.request), std::move(call.request_id), call.isolation,
+               std::move(call.exchange));
 }
 
 void Service::ServeModelList(Call call) { Answer(call, JsonResponse(ModelListJson(model_))); }

@@ -71,6 +71,28 @@ TEST(Service, ListsTheModelUnderEachName) {
   EXPECT_EQ(json::parse(missing.body)["error"]["code"], "model_not_found");
 }
 
+TEST(Service, EachKeyIsATenantThatSharesNoComputedPages) {
+  const std::string body =
+      R"({"model": "fake", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 9})";
+  const std::string other = "another-key-of-eight";
+  ServiceFixture fixture(SayHello(), {kKey, other});
+  const auto isolation = [&](const net::HttpHeaders& headers) {
+    EXPECT_EQ(Send(fixture, HttpMethod::kPost, "/v1/chat/completions", body, headers).status, 200);
+    return fixture.generator.last_request().isolation;
+  };
+  const base::Hash256 first = isolation(Bearer(kKey));
+  EXPECT_NE(first, isolation(Bearer(other)));
+  // The key decides, not how the scheme is written or what else the caller sends.
+  EXPECT_EQ(first, isolation({{"Authorization", std::string("bearer ") + kKey},
+                              {"Content-Type", "application/json"},
+                              {"X-Request-Id", "mine"}}));
+  EXPECT_NE(first, base::Hash256());
+  // Without keys everybody is one tenant, whatever is sent.
+  ServiceFixture open(SayHello());
+  EXPECT_EQ(Send(open, HttpMethod::kPost, "/v1/chat/completions", body, Bearer(kKey)).status, 200);
+  EXPECT_EQ(open.generator.last_request().isolation, base::Hash256());
+}
+
 TEST(Service, WithKeysEverythingButHealthAndReadyNeedsOne) {
   ServiceFixture fixture(SayHello(), {kKey});
   EXPECT_EQ(fixture.Get("/health").status, 200);

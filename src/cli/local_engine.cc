@@ -90,6 +90,9 @@ void AddEngineOptions(OptionTable& table, EngineSettings& settings) {
               "Answers computed at once; more wait their turn. Answers do not depend on it."));
   table.Add(Choice("kernels", settings.kernels, {"auto", "scalar", "avx2", "avx512"},
                    "Vector instructions to use. Answers do not depend on it."));
+  table.Add(Choice("prefix-cache", settings.prefix_cache, {"on", "off"},
+                   "Keep what was computed for requests that begin alike. Answers do not depend on "
+                   "it."));
   table.Add(
       Switch("pin-threads", settings.pin_threads,
              "Bind each computing thread to a processor; for machines that do nothing else."));
@@ -170,6 +173,9 @@ base::Status LocalEngine::LoadParts(const EngineSettings& settings,
   Sha256 hash;
   hash.Update(content + "|" + model_->info().numerics_id);
   fingerprint_ = "fp_" + hash.Finish().substr(0, 16);
+
+  options.prefix_cache = settings.prefix_cache == "on";
+  options.model_content = content;
 
   const model::ModelInfo& info = model_->info();
   options.kv_budget_bytes = settings.kv_memory;

@@ -32,6 +32,7 @@ struct EngineSettings {
   uint32_t sequences = 64;  // answers computed at once
   std::string kernels = "auto";
   bool pin_threads = false;
+  std::string prefix_cache = "on";
 
   EngineSettings();
 };

@@ -8,6 +8,9 @@ void CopyMetrics(const engine::EngineStats& engine, const net::HttpServerStats& 
                  telemetry::Metrics& metrics) {
   telemetry::EngineMetrics& to = metrics.engine;
   to.prompt_tokens.SetTotal(engine.prompt_tokens);
+  to.cached_tokens.SetTotal(engine.cached_tokens);
+  to.prefix_hits.SetTotal(engine.prefix_hits);
+  to.page_evictions.SetTotal(engine.page_evictions);
   to.completion_tokens.SetTotal(engine.generated_tokens);
   to.samples_finished.At("stop").SetTotal(engine.samples_stop);
   to.samples_finished.At("length").SetTotal(engine.samples_length);
@@ -18,6 +21,7 @@ void CopyMetrics(const engine::EngineStats& engine, const net::HttpServerStats& 
   to.requests_waiting.Set(engine.waiting);
   to.pages_total.Set(engine.pages_total);
   to.pages_used.Set(engine.pages_used);
+  to.pages_cached.Set(engine.pages_cached);
 
   metrics.api.connections_open.Set(static_cast<int64_t>(server.connections_open));
   metrics.api.connections_refused.SetTotal(server.connections_refused);

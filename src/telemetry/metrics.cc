@@ -124,6 +124,10 @@ void AddEngine(Page& page, const EngineMetrics& engine) {
   page.Add("plumb_prompt_tokens_total", "Prompt tokens of begun requests.", engine.prompt_tokens);
   page.Add("plumb_cached_tokens_total", "Prompt tokens taken from the cache, not computed.",
            engine.cached_tokens);
+  page.Add("plumb_prefix_hits_total", "Samples that took prompt tokens from the cache.",
+           engine.prefix_hits);
+  page.Add("plumb_page_evictions_total", "Cached KV pages that were given up for others.",
+           engine.page_evictions);
   page.Add("plumb_completion_tokens_total", "Generated tokens.", engine.completion_tokens);
   page.Add("plumb_samples_finished_total", "Finished samples by reason.", engine.samples_finished);
   page.Add("plumb_preemptions_total", "Running requests put back to waiting.", engine.preemptions);

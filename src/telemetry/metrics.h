@@ -41,6 +41,8 @@ struct EngineMetrics {
   Histogram step_tokens;          // rows in one step
   Counter prompt_tokens;          // computed or cached
   Counter cached_tokens;          // prompt tokens not computed again
+  Counter prefix_hits;            // samples that had such
+  Counter page_evictions;         // of cached pages
   Counter completion_tokens;
   CounterGrid samples_finished;  // plumb_samples_finished_total{reason}
   Counter preemptions;
