@@ -38,9 +38,9 @@ def test_a_shared_beginning_is_reused_and_changes_nothing():
     assert [tokens for _, _, tokens in warm] == [tokens for _, _, tokens in cold]
     prompts = [prompt for _, prompt, _ in warm]
     assert warm[0][0] == 0
-    # All of the rules, to the token, and only they.
+    # The rules, whatever pages they fill; a few tokens of a page are not worth a copy.
     assert prompts[1] - 30 < warm[1][0] < prompts[1]
-    assert warm[2][0] == prompts[2] - 1
+    assert prompts[2] - 10 < warm[2][0] < prompts[2]
     assert other_tenant == 0 and other_tokens == cold[0][2]
     assert "plumb_prefix_hits_total 2\n" in metrics
     assert f"plumb_cached_tokens_total {warm[1][0] + warm[2][0]}\n" in metrics
