@@ -104,61 +104,62 @@ TEST(Config, ReadsWhatIsOptional) {
   EXPECT_EQ(config->sliding_window, 512u);
 }
 
+struct Refusal {
+  const char* key;
+  Write write;  // null = the key is left out
+  Code code;
+  const char* field;
+};
+Refusal Corrupt(const char* key, Write write) {
+  return {key, std::move(write), Code::kCorrupt, key};
+}
+Refusal Unsupported(const char* key, Write write) {
+  return {key, std::move(write), Code::kUnsupported, key};
+}
+
 TEST(Config, RefusesByField) {
-  struct Case {
-    const char* key;
-    Write write;  // null = the key is left out
-    Code code;
-    const char* field;
-  };
-  const auto corrupt = [](const char* key, Write write) {
-    return Case{key, std::move(write), Code::kCorrupt, key};
-  };
-  const auto unsupported = [](const char* key, Write write) {
-    return Case{key, std::move(write), Code::kUnsupported, key};
-  };
-  const Case cases[] = {
-      corrupt("general.architecture", nullptr),
-      corrupt("general.architecture", Is(3u)),
-      unsupported("general.architecture", IsText("gpt-j\n")),
-      corrupt("llama.block_count", nullptr),
-      corrupt("llama.block_count", Is(0u)),
-      corrupt("llama.block_count", Is(257u)),
-      corrupt("llama.block_count", Is(-1)),
-      corrupt("llama.block_count", Is(UINT64_MAX)),
-      corrupt("llama.block_count", IsText("2")),
-      corrupt("llama.context_length", Is(0u)),
-      corrupt("llama.context_length", Is(1u << 31)),
-      corrupt("llama.embedding_length", nullptr),
-      corrupt("llama.embedding_length", Is(kEmbeddingMax + 1)),
-      corrupt("llama.feed_forward_length", Is(kFeedForwardMax + 1)),
-      corrupt("llama.attention.head_count", Is(0u)),
-      corrupt("llama.attention.head_count", Is(6u)),
-      corrupt("llama.attention.head_count_kv", Is(0u)),
-      corrupt("llama.attention.head_count_kv", Is(3u)),
-      corrupt("llama.attention.head_count_kv", Is(8u)),
-      corrupt("llama.attention.key_length", Is(kHeadDimMax + 1)),
-      unsupported("llama.attention.value_length", Is(8u)),
-      corrupt("llama.attention.layer_norm_rms_epsilon", nullptr),
-      corrupt("llama.attention.layer_norm_rms_epsilon", Is(std::nanf(""))),
-      corrupt("llama.attention.layer_norm_rms_epsilon", Is(-1e-5f)),
-      corrupt("llama.rope.freq_base", Is(0.0f)),
-      corrupt("llama.rope.freq_base", Is(std::numeric_limits<float>::infinity())),
-      corrupt("llama.rope.dimension_count", Is(3u)),
-      corrupt("llama.rope.dimension_count", Is(18u)),
-      unsupported("llama.rope.scaling.type", IsText("yarn")),
-      corrupt("llama.rope.scaling.type", Is(1u)),
-      corrupt("llama.rope.scale_linear", Is(0.0f)),
-      corrupt("llama.attention.sliding_window", Is(UINT64_MAX)),
-      unsupported("llama.expert_shared_count", Is(1u)),
-      unsupported("llama.expert_gating_func", Is(2u)),
-      unsupported("llama.expert_weights_scale", Is(2.5f)),
-      corrupt("llama.expert_count", Is(kExpertsMax + 1)),
-      corrupt("llama.expert_used_count", Is(2u)),  // of no experts
-      unsupported("llama.final_logit_softcapping", Is(30.0f)),
-      unsupported("llama.attn_logit_softcapping", Is(50.0f)),
-      unsupported("llama.logit_scale", Is(0.5f)),
-      unsupported("llama.attention.causal", Is(false)),
+  const Refusal cases[] = {
+      Corrupt("general.architecture", nullptr),
+      Corrupt("general.architecture", Is(3u)),
+      Unsupported("general.architecture", IsText("gpt-j\n")),
+      Corrupt("llama.block_count", nullptr),
+      Corrupt("llama.block_count", Is(0u)),
+      Corrupt("llama.block_count", Is(257u)),
+      Corrupt("llama.block_count", Is(-1)),
+      Corrupt("llama.block_count", Is(UINT64_MAX)),
+      Corrupt("llama.block_count", IsText("2")),
+      Corrupt("llama.context_length", Is(0u)),
+      Corrupt("llama.context_length", Is(1u << 31)),
+      Corrupt("llama.embedding_length", nullptr),
+      Corrupt("llama.embedding_length", Is(kEmbeddingMax + 1)),
+      Corrupt("llama.feed_forward_length", Is(kFeedForwardMax + 1)),
+      Corrupt("llama.attention.head_count", Is(0u)),
+      Corrupt("llama.attention.head_count", Is(6u)),
+      Corrupt("llama.attention.head_count_kv", Is(0u)),
+      Corrupt("llama.attention.head_count_kv", Is(3u)),
+      Corrupt("llama.attention.head_count_kv", Is(8u)),
+      Corrupt("llama.attention.key_length", Is(kHeadDimMax + 1)),
+      Unsupported("llama.attention.value_length", Is(8u)),
+      Corrupt("llama.attention.layer_norm_rms_epsilon", nullptr),
+      Corrupt("llama.attention.layer_norm_rms_epsilon", Is(std::nanf(""))),
+      Corrupt("llama.attention.layer_norm_rms_epsilon", Is(-1e-5f)),
+      Corrupt("llama.rope.freq_base", Is(0.0f)),
+      Corrupt("llama.rope.freq_base", Is(std::numeric_limits<float>::infinity())),
+      Corrupt("llama.rope.dimension_count", Is(3u)),
+      Corrupt("llama.rope.dimension_count", Is(18u)),
+      Unsupported("llama.rope.scaling.type", IsText("yarn")),
+      Corrupt("llama.rope.scaling.type", Is(1u)),
+      Corrupt("llama.rope.scale_linear", Is(0.0f)),
+      Corrupt("llama.attention.sliding_window", Is(UINT64_MAX)),
+      Unsupported("llama.expert_shared_count", Is(1u)),
+      Unsupported("llama.expert_gating_func", Is(2u)),
+      Unsupported("llama.expert_weights_scale", Is(2.5f)),
+      Corrupt("llama.expert_count", Is(kExpertsMax + 1)),
+      Corrupt("llama.expert_used_count", Is(2u)),  // of no experts
+      Unsupported("llama.final_logit_softcapping", Is(30.0f)),
+      Unsupported("llama.attn_logit_softcapping", Is(50.0f)),
+      Unsupported("llama.logit_scale", Is(0.5f)),
+      Unsupported("llama.attention.causal", Is(false)),
       {"llama.vocab_size", Is(11u), Code::kCorrupt, "token_embd.weight"},
       {"tokenizer.ggml.tokens",
        [](GgufWriter& writer, const std::string& key) {
@@ -166,7 +167,7 @@ TEST(Config, RefusesByField) {
        },
        Code::kCorrupt, "token_embd.weight"},
   };
-  for (const Case& c : cases) {
+  for (const Refusal& c : cases) {
     Keys keys = Llama();
     keys.erase(c.key);
     if (c.write) keys[c.key] = c.write;

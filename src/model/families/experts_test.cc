@@ -1,4 +1,5 @@
-// model/families/experts_test.cc: which experts a row chooses, and with what weights.
+// model/families/experts_test.cc: which experts a row chooses, and with what weights. What the
+// layer then computes: architecture_test.cc and exactness_test.cc.
 #include "model/families/experts.h"
 
 #include <gmock/gmock.h>

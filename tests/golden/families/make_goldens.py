@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # make_goldens.py, after: pip install -r requirements.txt
-# Makes a small random checkpoint per family with `transformers` (config.json, model.safetensors) and
-# the logits that transformers computes from it in f32: once as it is, once with keys and values
+# Makes a small random checkpoint per family with `transformers` (config.json, model.safetensors)
+# and the logits that transformers computes from it in f32: once as it is, once with keys and values
 # rounded to f16, as plumb stores them. The tests read only what is committed. Regenerate only in a
 # commit that says why.
 
