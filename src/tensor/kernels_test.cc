@@ -75,6 +75,15 @@ TEST_P(Products, EqualTheJudgeAroundVectorWidths) {
   }
 }
 
+// Around the numbers of rows at which a target changes its way: 12 on AVX2, and 128 to an
+// expansion.
+TEST_P(Products, EqualTheJudgeAroundManyRows) {
+  scratch_ = Activations::Allocate(260, 9 * 256).value();
+  for (const uint32_t rows : {11u, 12u, 13u, 127u, 128u, 129u, 137u, 257u}) {
+    ExpectEqualBits(17, rows % 2 == 0 ? 256 : 9 * 256, rows);
+  }
+}
+
 TEST_P(Products, EqualTheJudgeWhenLarge) { ExpectEqualBits(200, 1536, 40); }
 
 // A weight read back through a product with a unit vector is the dequantised weight, up to

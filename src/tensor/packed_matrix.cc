@@ -101,6 +101,11 @@ void PackLane(DType dtype, const std::byte* row, uint32_t inputs, uint32_t lane,
   }
 }
 
+// The largest |q - z| of a BF16 group: 8 significant bits, the highest worth 2^10. A group's dot
+// with 16-bit activations must fit 32 bits, as kernels sum it there.
+constexpr int64_t kBFloatQuantMax = 255 << 3;
+static_assert(kGroupInputs * kBFloatQuantMax * 32767 <= INT32_MAX);
+
 // BF16 as fixed point: q = w / 2^e rounded, e such that the group's largest value, with its 8
 // significant bits, has 11. So values down to 1/8 of the largest keep every bit.
 void PackBFloatLane(const std::byte* row, uint32_t inputs, uint32_t lane, std::byte* panel) {
