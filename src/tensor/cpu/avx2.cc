@@ -136,7 +136,8 @@ inline Ints StartDot(const int32_t* minus8) {
   return _mm256_slli_epi32(_mm256_set1_epi32(*minus8), __builtin_ctz(kZeroPoint / 8 | 1 << 16));
 }
 // sums += weights times the two inputs at `p`, in every lane. The empty asm stops the compiler from
-// regrouping sums of integers: that keeps every product alive at once, and 16 registers are too few.
+// regrouping sums of integers: that keeps every product alive at once, and 16 registers are too
+// few.
 template <uint32_t kVectors>
 inline void AddDots(Ints (&sums)[kVectors], const Ints (&weights)[kVectors], const int16_t* p) {
   int32_t pair;
