@@ -90,6 +90,9 @@ void AddEngineOptions(OptionTable& table, EngineSettings& settings) {
               "Answers computed at once; more wait their turn. Answers do not depend on it."));
   table.Add(Choice("kernels", settings.kernels, {"auto", "scalar", "avx2", "avx512"},
                    "Vector instructions to use. Answers do not depend on it."));
+  table.Add(Choice("kv-format", settings.kv_format, {"f16", "q8"},
+                   "How keys and values are stored. q8 takes about half the memory and rounds them "
+                   "to 8 bits, so answers differ from f16's (and system_fingerprint says so)."));
   table.Add(Choice("prefix-cache", settings.prefix_cache, {"on", "off"},
                    "Keep what was computed for requests that begin alike. Answers do not depend on "
                    "it."));
@@ -158,6 +161,7 @@ base::Status LocalEngine::LoadParts(const EngineSettings& settings,
       .rows_max = options.rows_max,
       .logits_rows_max = options.sequences_max,
       .context_max = settings.context,
+      .kv_format = settings.kv_format == "q8" ? tensor::KvFormat::kQ8 : tensor::KvFormat::kF16,
       .progress = [&, started = false](const model::LoadProgress& state) mutable {
         if (!std::exchange(started, true)) {
           progress.Start("load " + reference_.id, 0, state.bytes_total);

@@ -33,6 +33,7 @@ struct EngineSettings {
   std::string kernels = "auto";
   bool pin_threads = false;
   std::string prefix_cache = "on";
+  std::string kv_format = "f16";
 
   EngineSettings();
 };

@@ -2,39 +2,12 @@
 // C allocations are out of its sight, and nothing on this path calls them.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <vector>
 
+#include "base/testing/allocation_count.h"
 #include "model/load.h"
 #include "model/tiny_model.h"
 #include "tensor/cpu_features.h"
-
-namespace {
-std::atomic<uint64_t> allocation_count{0};
-}  // namespace
-
-// Not inlined: GCC 12 would see malloc under one name and free under another, and warn.
-[[gnu::noinline]] void* operator new(size_t size) {
-  allocation_count.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  std::abort();
-}
-[[gnu::noinline]] void* operator new(size_t size, std::align_val_t alignment) {
-  allocation_count.fetch_add(1, std::memory_order_relaxed);
-  const auto step = static_cast<size_t>(alignment);
-  if (void* memory = std::aligned_alloc(step, (size + step - 1) / step * step)) return memory;
-  std::abort();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, size_t, std::align_val_t) noexcept {
-  std::free(memory);
-}
 
 namespace plumb::model {
 namespace {
@@ -55,7 +28,7 @@ void ExpectNoAllocation(const TinyModelSpec& spec) {
   std::byte* const more_pages[] = {second.data()};
   const std::vector<base::TokenId> tokens(50, base::TokenId{3});
   std::vector<float> logits(3 * (*model)->info().vocabulary_size);
-  const uint64_t before = allocation_count.load();
+  const uint64_t before = base::testing::allocation_count.load();
   EXPECT_GT(before, 0u);
   for (uint32_t step = 0; step < 3; ++step) {
     const SequenceRows rows[] = {
@@ -64,7 +37,7 @@ void ExpectNoAllocation(const TinyModelSpec& spec) {
     };
     (*model)->Forward(rows, logits);
   }
-  EXPECT_EQ(allocation_count.load(), before);
+  EXPECT_EQ(base::testing::allocation_count.load(), before);
 }
 
 TEST(ForwardAllocation, NoneFromTheFirstStepOn) {

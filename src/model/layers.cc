@@ -22,6 +22,14 @@ static_assert(kPageTokens == tensor::kPageTokens);
 
 // ---- before the first step ----
 
+namespace {
+
+tensor::KvLayout LayoutOfPages(const Config& config, const LoadOptions& options) {
+  return {config.layers, config.kv_heads, config.head_dim, options.kv_format};
+}
+
+}  // namespace
+
 uint32_t ContextMax(const Config& config, const LoadOptions& options) {
   return std::min(config.context_max,
                   options.context_max != 0 ? options.context_max : kContextDefaultMax);
@@ -62,17 +70,18 @@ ModelInfo DescribeModel(const Checkpoint& checkpoint, const Config& config,
   info.name = config.name;
   info.vocabulary_size = config.vocabulary;
   info.context_max = ContextMax(config, options);
-  info.page_bytes = tensor::KvLayout{config.layers, config.kv_heads, config.head_dim}.page_bytes();
+  info.page_bytes = LayoutOfPages(config, options).page_bytes();
   for (const GgufTensor& tensor : checkpoint.tensors()) info.parameters += tensor.elements;
   info.weight_bytes = weights.resident_bytes;
-  info.numerics_id = fmt::format("{}-f16kv", tensor::kNumericsId);
+  const bool f16 = options.kv_format == tensor::KvFormat::kF16;
+  info.numerics_id = fmt::format("{}-{}", tensor::kNumericsId, f16 ? "f16kv" : "q8kv");
   return info;
 }
 
 ForwardPass::ForwardPass(const Config& config, const LoadOptions& options)
     : config_(config),
       compute_{options.pool, options.kernels},
-      layout_{config.layers, config.kv_heads, config.head_dim},
+      layout_(LayoutOfPages(config, options)),
       pairing_(config.rope_pairs == RotaryPairs::kAdjacent ? tensor::RotaryPairing::kAdjacent
                                                            : tensor::RotaryPairing::kHalves),
       batch_({.rows_max = options.rows_max,

@@ -13,6 +13,7 @@
 #include "model/gguf.h"
 #include "model/model.h"
 #include "tensor/kernel_table.h"
+#include "tensor/kv_page.h"
 #include "tensor/thread_pool.h"
 
 namespace plumb::model {
@@ -29,6 +30,8 @@ struct LoadOptions {
   uint32_t logits_rows_max = 64;       // rows with logits among them; [1, rows_max]
   uint32_t context_max =
       0;  // serve at most so many tokens; 0 = the file's, up to kContextDefaultMax
+  // How keys and values are stored: part of the numerics id.
+  tensor::KvFormat kv_format = tensor::KvFormat::kF16;
   // Called after each tensor, on the loading thread. May be empty.
   std::function<void(const LoadProgress&)> progress;
 };

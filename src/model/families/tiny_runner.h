@@ -26,13 +26,15 @@ inline const tensor::KernelTable& Fastest() { return **tensor::SelectKernels("au
 class TinyRunner {
  public:
   TinyRunner(const std::string& file, uint32_t threads, const tensor::KernelTable& kernels,
-             uint32_t rows_max = 512)
+             uint32_t rows_max = 512, tensor::KvFormat kv_format = tensor::KvFormat::kF16)
       : pool_({.threads = threads}) {
     auto gguf = Gguf::Parse(std::as_bytes(std::span(file)));
     CHECK(gguf.ok()) << gguf.status().ToString();
-    auto model = LoadModel(
-        **gguf,
-        {.pool = pool_, .kernels = kernels, .rows_max = rows_max, .logits_rows_max = rows_max});
+    auto model = LoadModel(**gguf, {.pool = pool_,
+                                    .kernels = kernels,
+                                    .rows_max = rows_max,
+                                    .logits_rows_max = rows_max,
+                                    .kv_format = kv_format});
     CHECK(model.ok()) << model.status().ToString();
     model_ = *std::move(model);
   }
