@@ -23,7 +23,8 @@ namespace plumb::model {
 constexpr uint64_t kGgufKeysMax = 4096;
 constexpr uint64_t kGgufTensorsMax = 1u << 16;
 constexpr uint64_t kGgufNameBytesMax = 256;        // of a key or a tensor name; printable ASCII
-constexpr uint64_t kGgufTextBytesMax = 16u << 20;  // of a text value
+constexpr uint64_t kGgufTextBytesMax = 16u << 20;  // of a text value; a whole tokenizer.json
+                                                   // may have kHfTokenizerBytesMax
 constexpr uint64_t kGgufArrayCountMax = 1u << 22;  // elements of an array; arrays of arrays refused
 constexpr uint64_t kGgufAlignmentMax = 1u << 20;
 

@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "model/gguf.h"
+#include "model/hf_text.h"
 
 namespace plumb::model {
 namespace {
@@ -186,7 +187,8 @@ class GgufParser {
 
   Result<std::span<const std::byte>> ReadElements(std::string_view key, const GgufValue& value) {
     if (value.type == GgufType::kText) {
-      ASSIGN_OR_RETURN(const std::string_view text, ReadText(key, kGgufTextBytesMax));
+      const uint64_t size_max = key == kHfTokenizerKey ? kHfTokenizerBytesMax : kGgufTextBytesMax;
+      ASSIGN_OR_RETURN(const std::string_view text, ReadText(key, size_max));
       return std::as_bytes(std::span(text));
     }
     if (value.element_type == GgufType::kText) {

@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "base/testing/scratch_folder.h"
 #include "model/gguf_writer.h"
+#include "model/hf_text.h"
 
 namespace plumb::model {
 namespace {
@@ -303,6 +304,16 @@ TEST(Gguf, OpenSaysWhatIsWrongWithoutThePath) {
   auto gguf = Gguf::Open(path);
   ASSERT_TRUE(gguf.ok()) << gguf.status().ToString();
   EXPECT_EQ(*(*gguf)->Unsigned("u8"), 200u);
+}
+
+TEST(Gguf, OnlyAWholeTokenizerMayBeALongText) {
+  const std::string text(kGgufTextBytesMax + 1, 'x');
+  const std::string fine = GgufWriter().Text(kHfTokenizerKey, text).Finish();
+  auto gguf = Gguf::Parse(std::as_bytes(std::span(fine)));
+  ASSERT_TRUE(gguf.ok()) << gguf.status().ToString();
+  EXPECT_EQ(*(*gguf)->Text(kHfTokenizerKey), text);
+  const std::string other = GgufWriter().Text("tokenizer.chat_template", text).Finish();
+  EXPECT_EQ(Gguf::Parse(std::as_bytes(std::span(other))).status().code(), Code::kUnsupported);
 }
 
 // As vocabularies without weights are distributed: nothing follows the directory.
