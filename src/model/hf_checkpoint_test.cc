@@ -301,6 +301,25 @@ TEST_F(Folder, DoesNotWaitForAPipe) {
   fs::remove(folder_.File("config.json"));
   ASSERT_EQ(mkfifo(folder_.File("config.json").c_str(), 0600), 0);
   EXPECT_EQ(Open().code(), Code::kCorrupt);
+  Change("config.json.new", files_[0].second);
+  fs::rename(folder_.File("config.json.new"), folder_.File("config.json"));
+  ASSERT_TRUE(Open().ok()) << Open().ToString();
+  // Not only where it is read here: whoever asks for the path would open it.
+  ASSERT_EQ(mkfifo(folder_.File("tokenizer.json").c_str(), 0600), 0);
+  const auto folder = HfFolder::Open(folder_.path());
+  ASSERT_TRUE(folder.ok());
+  EXPECT_EQ(folder->PathOf("tokenizer.json").status().code(), Code::kCorrupt);
+  EXPECT_EQ(folder->FileNames().status().field(), "tokenizer.json");
+  // In the place of the weights it does not make the index count.
+  fs::remove(folder_.File("tokenizer.json"));
+  ASSERT_EQ(mkfifo(folder_.File("model.safetensors").c_str(), 0600), 0);
+  EXPECT_EQ(Open().field(), "model.safetensors");
+}
+
+TEST_F(Folder, RefusesALargeIndexUnread) {
+  fs::resize_file(folder_.File(index_), (16u << 20) + 1);
+  EXPECT_EQ(Open().code(), Code::kCorrupt);
+  EXPECT_THAT(Open().message(), HasSubstr("is larger than 16777216 bytes"));
 }
 
 TEST_F(Folder, TellsTokenizerTemplateAndEnds) {

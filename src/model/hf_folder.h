@@ -41,7 +41,7 @@ class HfFolder {
   // tokenizer.json, ...), as far as they are there, in alphabetical order: what a fingerprint
   // covers. Errors as above.
   base::Result<std::vector<std::string>> FileNames() const;
-  // The file of such a name. kCorrupt: as Read.
+  // The file of such a name, which may be empty. kNotFound, kCorrupt: as Read.
   base::Result<std::string> PathOf(std::string_view name) const;
 
   // What people call the model: the folder's name, or the repository's in Hugging Face's cache.
