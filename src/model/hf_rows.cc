@@ -80,6 +80,7 @@ Result<std::span<const std::byte>> HfTensors::Rows(const GgufTensor& tensor, Row
   CHECK(index < tensors_.size()) << "a tensor of another checkpoint";
   const uint64_t rows = tensor.elements / tensor.dims[0];
   CHECK(range.first <= rows && range.count <= rows - range.first) << tensor.name;
+  if (range.count == 0) return std::span<const std::byte>();  // no piece holds row `rows`
   if (!tensor.bytes.empty()) {
     const uint64_t row_bytes = tensor.bytes.size() / rows;
     return tensor.bytes.subspan(range.first * row_bytes, range.count * row_bytes);

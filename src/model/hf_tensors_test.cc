@@ -227,6 +227,8 @@ TEST(HfTensors, TensorsThatLieOddlyAreCopied) {
   EXPECT_TRUE(mapped.tensors.Find("blk.0.ffn_up.weight")->bytes.empty());
   EXPECT_THAT(mapped.Rows("blk.0.ffn_up.weight", {0, 2}), ElementsAre(1, 2));
   EXPECT_THAT(mapped.Rows("blk.0.ffn_gate.weight", {0, 1}), ElementsAre(3));
+  EXPECT_TRUE(mapped.Rows("blk.0.ffn_up.weight", {2, 0}).empty()) << "no rows, at the end";
+  EXPECT_TRUE(mapped.Rows("blk.0.ffn_gate.weight", {1, 0}).empty());
 }
 
 TEST(HfTensors, FrequencyFactorsAreATensor) {
