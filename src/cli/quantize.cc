@@ -194,8 +194,7 @@ base::Status RunQuantize(const QuantizeSettings& settings, const ModelReference&
         "--requantize",
         fmt::format("'{}' is quantised already ({} is {}); rounding it again loses more than one "
                     "step from the original would; --requantize does it all the same",
-                    model.path, plan->requantized->name,
-                    model::GgufTensorTypeName(plan->requantized->type)));
+                    model.path, plan->requantized->name, plan->requantized->stored_type));
   }
   PrintError(Replacements(*plan));
   RETURN_IF_ERROR(Write(settings, model, **source, *plan));

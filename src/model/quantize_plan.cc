@@ -168,6 +168,12 @@ Result<PlannedTensor> PlanTensor(const GgufTensor& source, FileType type, const 
   return planned;
 }
 
+// F8 with a scale for each block has lost as much, though it is read as F32.
+bool IsQuantizedInFile(const GgufTensor& tensor) {
+  const std::optional<DType> type = tensor::DTypeFromGguf(tensor.type);
+  return (type && IsQuantized(*type)) || tensor.stored_type.starts_with("F8");
+}
+
 }  // namespace
 
 std::optional<FileType> FileTypeFromName(std::string_view name) {
@@ -194,9 +200,7 @@ Result<QuantizePlan> PlanQuantize(const Checkpoint& source, FileType type) {
   for (const GgufTensor& tensor : source.tensors()) {
     ASSIGN_OR_RETURN(PlannedTensor planned, PlanTensor(tensor, type, shape));
     plan.data_bytes += planned.bytes;
-    const std::optional<DType> stored = tensor::DTypeFromGguf(tensor.type);
-    const bool again =
-        !planned.copied() && type != FileType::kF32 && stored && IsQuantized(*stored);
+    const bool again = !planned.copied() && type != FileType::kF32 && IsQuantizedInFile(tensor);
     if (again && plan.requantized == nullptr) plan.requantized = &tensor;
     plan.tensors.push_back(std::move(planned));
   }

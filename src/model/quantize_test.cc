@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "base/testing/scratch_folder.h"
 #include "model/gguf_writer.h"
 #include "model/hf_checkpoint.h"
+#include "model/hf_text.h"
 #include "model/hf_writer.h"
 #include "model/load.h"
 #include "model/tiny_model.h"
@@ -265,6 +267,55 @@ TEST_F(Quantize, AFolderGivesTheSameTensorsAsTheFile) {
     EXPECT_EQ(other->type, tensor.type) << tensor.name;
     EXPECT_TRUE(std::ranges::equal(other->bytes, tensor.bytes)) << tensor.name;
   }
+}
+
+TEST_F(Quantize, ALongTokenizerComesAlong) {
+  const std::string file = WideModel(kBF16);
+  const std::string json(17u << 20, ' ');
+  WriteFiles(folder_.path(), HfFolderOf(*Parse(file), {.tokenizer_json = json}));
+  const auto folder = HfCheckpoint::Open(folder_.path());
+  ASSERT_TRUE(folder.ok()) << folder.status().ToString();
+  ASSERT_TRUE(Write(**folder, FileType::kQ8_0).ok());
+  const auto made = Gguf::Open(path_);
+  ASSERT_TRUE(made.ok()) << made.status().ToString();
+  EXPECT_EQ((*made)->Text(kHfTokenizerKey)->size(), json.size());
+}
+
+// A folder whose last layer's `up` is F8.
+HfFiles WithF8(const Checkpoint& source) {
+  HfFiles files = HfFolderOf(source);
+  const std::string whole = files[1].second;
+  const auto parsed = Safetensors::Parse(std::as_bytes(std::span(whole)));
+  CHECK(parsed.ok()) << parsed.status().ToString();
+  SafetensorsWriter writer;
+  for (const SafetensorsTensor& tensor : (*parsed)->tensors()) {
+    const std::span<const uint64_t> shape = std::span(tensor.dims).first(tensor.dims_count);
+    if (tensor.name.ends_with("1.mlp.up_proj.weight")) {
+      writer.Tensor(tensor.name, "F8_E4M3", shape, std::string(shape[0] * shape[1], '\x38'));
+      const uint64_t blocks[] = {1, 1};
+      writer.Tensor(std::string(tensor.name) + "_scale_inv", "F32", blocks, std::string(4, '\0'));
+      continue;
+    }
+    writer.Tensor(tensor.name, tensor.type_name, shape,
+                  {reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()});
+  }
+  files[1].second = writer.Finish();
+  auto config = nlohmann::json::parse(files[0].second);
+  config["quantization_config"] = {{"quant_method", "fp8"}, {"weight_block_size", {4096, 4096}}};
+  files[0].second = config.dump();
+  return files;
+}
+
+TEST_F(Quantize, F8IsQuantisedAlready) {
+  WriteFiles(folder_.path(), WithF8(*Parse(WideModel(kBF16))));
+  const auto folder = HfCheckpoint::Open(folder_.path());
+  ASSERT_TRUE(folder.ok()) << folder.status().ToString();
+  const auto plan = PlanQuantize(**folder, FileType::kQ4_0);
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  ASSERT_NE(plan->requantized, nullptr);
+  EXPECT_EQ(plan->requantized->name, "blk.1.ffn_up.weight");
+  EXPECT_EQ(plan->requantized->stored_type, "F8_E4M3");
+  EXPECT_EQ(PlanQuantize(**folder, FileType::kF32)->requantized, nullptr) << "exact";
 }
 
 TEST_F(Quantize, RefusesBadWeightsByName) {
