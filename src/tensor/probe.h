@@ -1,7 +1,7 @@
 // tensor/probe.h
 // What the machine itself reaches, to hold kernels against: loops of one instruction mix each,
 // without memory traffic, and one that only reads memory. They count and compute; whoever calls
-// them measures time (cli/bench_probe.h), since this module knows none.
+// them measures time (cli/bench_machine.h), since this module knows none.
 #pragma once
 
 #include <cstddef>
