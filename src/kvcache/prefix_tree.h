@@ -2,8 +2,8 @@
 // Keeps computed pages for whoever needs the same prefix again. A tree: a node is a page, its edge
 // the page's tokens; a root is a chain's beginning (page_chain.h). Three ways in: by a sealed
 // page's name, by the longest common beginning with a child's tokens, and by age for eviction.
-// Everything is sized from the pool at the start; no call allocates. See docs/prefix_cache.md.
-// Thread: engine thread only.
+// Everything is sized from the pool at the start; no call but CheckInvariants allocates. See
+// docs/prefix_cache.md. Thread: engine thread only.
 #pragma once
 
 #include <cstdint>

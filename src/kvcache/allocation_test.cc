@@ -1,0 +1,71 @@
+// kvcache/allocation_test.cc: once pool and tree stand, nothing takes memory: storing, finding,
+// leaving and evicting included. Counts every operator new of the test binary.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "base/random.h"
+#include "base/testing/allocation_count.h"
+#include "kvcache/page_chain.h"
+#include "kvcache/prefix_tree.h"
+
+namespace plumb::kvcache {
+namespace {
+
+using base::TokenId;
+
+constexpr uint32_t kPageTokens = 4;
+constexpr uint32_t kChainPages = 5;
+
+// A user of whole pages and a tail, which comes and goes: reuses, computes, seals and leaves.
+void UseOnce(PagePool& pool, PrefixTree& tree, base::Rng& rng) {
+  std::array<TokenId, kChainPages * kPageTokens> text;
+  for (TokenId& token : text) token = TokenId{static_cast<uint32_t>(rng.Below(2))};
+  const size_t length = 1 + rng.Below(text.size());
+  std::array<base::Hash256, kChainPages + 1> chain;
+  std::array<PageId, kChainPages> pages;
+  size_t count = 0;
+  for (; count * kPageTokens < length; ++count) {
+    const size_t begin = count * kPageTokens;
+    const auto tokens = std::span<const TokenId>(text).subspan(
+        begin, std::min<size_t>(kPageTokens, length - begin));
+    chain[count + 1] = ChainNext(chain[count], tokens);
+    const PageEdge edge{.parent = count == 0 ? std::nullopt : std::optional(pages[count - 1]),
+                        .chain = chain[count],
+                        .tokens = tokens};
+    const auto stored = tree.Find(chain[count + 1]);
+    if (stored && rng.Below(2) == 0) {
+      tree.Retain(*stored);
+      pages[count] = *stored;
+      continue;
+    }
+    (void)tree.FindPrefix(edge.chain, edge.tokens);
+    if (pool.free() == 0) tree.Evict(1);
+    pages[count] = *pool.Allocate();
+    if (tokens.size() == kPageTokens) {
+      pages[count] = tree.Seal(pages[count], edge, chain[count + 1]);
+    } else {
+      tree.LeaveTail(pages[count], edge);
+      break;
+    }
+  }
+  while (count-- > 0) tree.Release(pages[count]);
+}
+
+TEST(PrefixTreeAllocation, NoneOnceItStands) {
+  const auto pool = PagePool::Create({.page_tokens = kPageTokens, .page_bytes = 64},
+                                     uint64_t{24} * PagePool::kAlignment)
+                        .value();
+  PrefixTree tree(*pool);
+  base::Rng rng(1);
+  const uint64_t before = base::testing::allocation_count.load();
+  EXPECT_GT(before, 0u);
+  for (int use = 0; use < 5000; ++use) UseOnce(*pool, tree, rng);
+  EXPECT_EQ(base::testing::allocation_count.load(), before);
+  EXPECT_GT(tree.evictions(), 1000u);
+  EXPECT_GT(tree.stored(), 0u);
+  tree.CheckInvariants();
+}
+
+}  // namespace
+}  // namespace plumb::kvcache
