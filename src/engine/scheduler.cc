@@ -85,28 +85,30 @@ void Scheduler::PlanDecode() {
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence& sequence = *running_[i];
     if (!sequence.decoding()) continue;
-    while (sequence.state == SequenceState::kRunning && !pages_.Grow(sequence, sequence.length)) {
-      PreemptYoungest();
-    }
-    if (sequence.state == SequenceState::kRunning) PlanRows(sequence, 1);
+    if (GrowOrPreempt(sequence, 1)) PlanRows(sequence, 1);
   }
 }
 
 void Scheduler::Admit() {
   // Whoever was just preempted would come straight back in.
   if (preempted_) return;
+  // What the running ones still take for their prompts, and a page for each that may grow further,
+  // or it would soon preempt the new one.
+  uint32_t kept = 0;
+  const kvcache::PageLayout& layout = pages_.layout();
+  const auto keep = [&](size_t i) {
+    const Sequence& sequence = *running_[i];
+    kept += pages_.Needs(sequence, std::span(running_).first(i)) +
+            (layout.PagesFor(sequence.length) < layout.PagesFor(sequence.length_max));
+  };
+  for (size_t i = 0; i < running_.size() && !waiting_.empty(); ++i) keep(i);
   while (!waiting_.empty() && running_.size() < limits_.sequences_max) {
     Sequence& sequence = *waiting_.front();
-    // Leave a page for each running sequence that may still grow, or it would soon preempt this
-    // one.
-    const auto growing =
-        std::count_if(running_.begin(), running_.end(), [&](const Sequence* other) {
-          return other->pages.size() < pages_.layout().PagesFor(other->length_max);
-        });
-    if (!pages_.Begin(sequence, static_cast<uint32_t>(growing))) return;
+    if (!pages_.Begin(sequence, running_, kept)) return;
     waiting_.erase(waiting_.begin());
     running_.push_back(&sequence);
     sequence.state = SequenceState::kRunning;
+    keep(running_.size() - 1);
   }
 }
 
@@ -121,9 +123,9 @@ void Scheduler::PlanPrefill(size_t admitted_from) {
     shares_.push_back({&sequence, 0, pages_.PageInWork(sequence)});
   }
   DropWhoWaitForPages();
-  for (const Share& share : shares_) pages_.AdoptPartial(*share.sequence);
   // Everybody served gets a row at least; with more prompts than rows, the oldest are served.
   if (shares_.size() > budget) shares_.resize(budget);
+  for (const Share& share : shares_) pages_.AdoptPartial(*share.sequence);
   // Equal shares; what a short prompt leaves over goes to the longer ones, so that it is done
   // first.
   std::sort(shares_.begin(), shares_.end(), [](const Share& a, const Share& b) {
@@ -137,7 +139,11 @@ void Scheduler::PlanPrefill(size_t admitted_from) {
   }
   std::sort(shares_.begin(), shares_.end(),
             [](const Share& a, const Share& b) { return Older(a.sequence, b.sequence); });
-  for (const Share& share : shares_) PlanRows(*share.sequence, share.rows);
+  // The victims of the one are behind it here, or planned last of all above.
+  for (const Share& share : shares_) GrowOrPreempt(*share.sequence, share.rows);
+  for (const Share& share : shares_) {
+    if (share.sequence->state == SequenceState::kRunning) PlanRows(*share.sequence, share.rows);
+  }
 }
 
 void Scheduler::DropWhoWaitForPages() {
@@ -172,10 +178,24 @@ void Scheduler::PlanRows(Sequence& sequence, uint32_t rows) {
   plan_.logits_rows += samples ? 1 : 0;
 }
 
+bool Scheduler::GrowOrPreempt(Sequence& sequence, uint32_t rows) {
+  while (sequence.state == SequenceState::kRunning) {
+    if (pages_.Grow(sequence, sequence.computed + rows)) return true;
+    PreemptYoungest();
+  }
+  return false;
+}
+
 void Scheduler::PreemptYoungest() {
   CHECK(running_.size() > 1) << "the oldest sequence fits alone";
   Sequence& sequence = *running_.back();
   running_.pop_back();
+  // A prompt that is older than a decoding sequence may need its pages.
+  if (!plan_.items.empty() && plan_.items.back().sequence == &sequence) {
+    plan_.items.pop_back();
+    --plan_.rows;
+    --plan_.logits_rows;
+  }
   pages_.Release(sequence);
   sequence.preempted = true;
   sequence.state = SequenceState::kWaiting;

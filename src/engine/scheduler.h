@@ -44,6 +44,8 @@ struct StepPlan {
 // pages run out the youngest running one gives all of its pages back and waits to be computed
 // again. The oldest is never preempted and fits the pool alone, so there is always progress. A
 // sequence whose next page an older one is computing waits for it instead of computing it too.
+// Pages are taken as rows are planned; admission leaves those that running prompts still need,
+// where a page that several share counts once.
 class Scheduler {
  public:
   // Pool and tree must outlive the scheduler, and nobody else may allocate from the pool meanwhile.
@@ -76,6 +78,8 @@ class Scheduler {
   void PlanPrefill(size_t admitted_from);
   void DropWhoWaitForPages();
   void PlanRows(Sequence& sequence, uint32_t rows);
+  // Pages for so many rows more; false when the sequence was preempted for want of them.
+  bool GrowOrPreempt(Sequence& sequence, uint32_t rows);
   void PreemptYoungest();
 
   const SchedulerLimits limits_;

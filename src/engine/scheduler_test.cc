@@ -195,11 +195,43 @@ TEST(Scheduler, PreemptsTheYoungestAndComputesItAgain) {
   EXPECT_EQ(second.length, second.length_max);
 }
 
+TEST(Scheduler, PagesThatAPromptStillNeedsAreNotGivenToAnother) {
+  World world(10, kLimits);
+  world.Add(8 * kPageTokens, 1);
+  world.Step();
+  EXPECT_EQ(world.pool().free(), 8u);
+  Sequence& second = world.Add(3 * kPageTokens, 1);
+  world.Step();
+  EXPECT_EQ(second.state, SequenceState::kWaiting);
+  while (!world.Idle()) world.Step();
+  EXPECT_EQ(world.scheduler().preemptions(), 0u);
+}
+
+TEST(Scheduler, AnOlderPromptTakesThePagesOfAYoungerAnswer) {
+  World world(10, {.sequences_max = 8, .rows_max = 8, .prefill_rows_max = 2, .waiting_max = 9});
+  Sequence& older = world.Add(8 * kPageTokens, 1);
+  world.Step();
+  Sequence& younger = world.Add(2, 60);
+  uint32_t steps = 1;
+  for (; older.state != SequenceState::kEnded; ++steps) {
+    ASSERT_LT(steps, 200u);
+    world.Step();
+    if (testing::Test::HasFatalFailure()) return;
+  }
+  // It was slowed by the other's prompt in one step only.
+  EXPECT_EQ(steps, 8 * kPageTokens / 2 + 1);
+  EXPECT_EQ(world.scheduler().preemptions(), 1u);
+  while (!world.Idle()) world.Step();
+  EXPECT_EQ(younger.length, younger.length_max);
+}
+
 TEST(Scheduler, RemovingGivesThePagesBackAtOnce) {
   World world(10, kLimits);
   Sequence& sequence = world.Add(5 * kPageTokens, 9);
   world.Step();
-  EXPECT_EQ(world.pool().free(), 5u);
+  EXPECT_EQ(world.pool().free(), 8u);  // 32 rows: pages are taken as they are computed
+  world.Step();
+  EXPECT_EQ(world.pool().free(), 6u);
   world.scheduler().Remove(sequence);
   EXPECT_EQ(world.pool().free(), 10u);
 }

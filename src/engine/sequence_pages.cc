@@ -11,7 +11,7 @@ namespace plumb::engine {
 
 using kvcache::PageId;
 
-bool SequencePages::Begin(Sequence& sequence, uint32_t spare) {
+bool SequencePages::Begin(Sequence& sequence, std::span<Sequence* const> older, uint32_t spare) {
   CHECK(sequence.pages.empty() && sequence.computed == 0 && sequence.sealed == 0);
   uint32_t matched = 0, idle = 0;
   for (const uint32_t most = ReusablePages(sequence); matched < most; ++matched) {
@@ -19,9 +19,8 @@ bool SequencePages::Begin(Sequence& sequence, uint32_t spare) {
     if (!page) break;
     idle += tree_->IsIdle(*page);
   }
-  const uint32_t needed = layout().PagesFor(sequence.length);
   // Idle pages that are reused cannot be evicted as well.
-  if (available() - idle < needed - matched + spare) return false;
+  if (available() < idle + NeedsAfter(sequence, matched, matched, older) + spare) return false;
 
   const uint32_t most = layout().PagesFor(sequence.length_max);
   sequence.pages.reserve(most);
@@ -29,15 +28,24 @@ bool SequencePages::Begin(Sequence& sequence, uint32_t spare) {
   if (tree_ != nullptr) sequence.chain.reserve(most + 1);
   Adopt(sequence);
   CHECK(sequence.sealed == matched);
-  const auto partial = FindPartial(sequence);
-  // A user while it is copied, or it might be evicted for the copy's page.
-  if (partial.tokens > 0) tree_->Retain(partial.page);
-  const bool fits = Grow(sequence, sequence.length);
-  if (partial.tokens > 0 && fits) CopyPartial(sequence, partial);
-  if (partial.tokens > 0) tree_->Release(partial.page);
-  // Where there is no other page left for the copy, the sequence takes the page itself.
-  if (!fits) CHECK(Grow(sequence, sequence.length));
   return true;
+}
+
+uint32_t SequencePages::Needs(const Sequence& sequence, std::span<Sequence* const> older) const {
+  return NeedsAfter(sequence, static_cast<uint32_t>(sequence.pages.size()), sequence.sealed, older);
+}
+
+uint32_t SequencePages::NeedsAfter(const Sequence& sequence, uint32_t held, uint32_t sealed,
+                                   std::span<Sequence* const> older) const {
+  // Names are chains: whoever has the page of a place in common has all before it in common.
+  const uint32_t most = ReusablePages(sequence);
+  uint32_t shared = sealed;
+  for (const Sequence* other : older) {
+    if (shared >= most) break;
+    const uint32_t end = std::min(most, static_cast<uint32_t>(other->chain.size()) - 1);
+    while (shared < end && sequence.chain[shared + 1] == other->chain[shared + 1]) ++shared;
+  }
+  return layout().PagesFor(sequence.length) - std::max(held, shared);
 }
 
 bool SequencePages::Grow(Sequence& sequence, uint32_t length) {
@@ -74,12 +82,14 @@ void SequencePages::Adopt(Sequence& sequence) {
 void SequencePages::AdoptPartial(Sequence& sequence) {
   if (sequence.computed != sequence.sealed * layout().page_tokens) return;
   const auto partial = FindPartial(sequence);
-  if (partial.tokens > 0) CopyPartial(sequence, partial);
-}
-
-void SequencePages::CopyPartial(Sequence& sequence, const kvcache::PrefixTree::Prefix& partial) {
-  pool_.Copy(partial.page, sequence.pages[sequence.sealed]);
-  SkipTo(sequence, sequence.computed + partial.tokens);
+  if (partial.tokens == 0) return;
+  // A user while it is copied, or it might be evicted for the copy's page.
+  tree_->Retain(partial.page);
+  const uint32_t computed = sequence.computed + partial.tokens;
+  const bool fits = Grow(sequence, computed);
+  if (fits) pool_.Copy(partial.page, sequence.pages[sequence.sealed]);
+  tree_->Release(partial.page);
+  if (fits) SkipTo(sequence, computed);
 }
 
 const base::Hash256* SequencePages::PageInWork(const Sequence& sequence) const {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/hash.h"
 #include "engine/sequence.h"
@@ -22,17 +23,22 @@ class SequencePages {
   // `tokens`, and `chain` up to its prompt's last whole page.
   SequencePages(kvcache::PagePool& pool, kvcache::PrefixTree* tree) : pool_(pool), tree_(tree) {}
 
-  // Pages for all of the sequence's tokens; as many as possible from the tree, where `computed`
-  // then stands. False when fewer than the missing ones and `spare` more can be had: nothing
-  // changed.
-  bool Begin(Sequence& sequence, uint32_t spare);
+  // Takes the whole pages that the tree has of the sequence, where `computed` then stands. False
+  // when fewer than those that it Needs then and `spare` more can be had: nothing changed. `older`:
+  // as for Needs.
+  bool Begin(Sequence& sequence, std::span<Sequence* const> older, uint32_t spare);
+
+  // Pages that the sequence has yet to take for the tokens it knows, as long as the `older` running
+  // ones go on: their whole pages it shares once they are computed.
+  uint32_t Needs(const Sequence& sequence, std::span<Sequence* const> older) const;
 
   // Pages for the first `length` tokens; false when too few can be had: nothing changed.
   bool Grow(Sequence& sequence, uint32_t length);
 
   // Moves past whole pages that others have computed since.
   void Adopt(Sequence& sequence);
-  // Copies the beginning of the next page, if the sequence has computed nothing of it yet.
+  // Copies the beginning of the next page, if the sequence has computed nothing of it yet and there
+  // is a page for it.
   void AdoptPartial(Sequence& sequence);
 
   // The name of the page that the sequence computes now, null when no other could take it whole:
@@ -55,9 +61,10 @@ class SequencePages {
  private:
   // Whole pages from the tree that the sequence may have: one token at least is left to compute.
   uint32_t ReusablePages(const Sequence& sequence) const;
+  uint32_t NeedsAfter(const Sequence& sequence, uint32_t held, uint32_t sealed,
+                      std::span<Sequence* const> older) const;
   kvcache::PrefixTree::Prefix FindPartial(const Sequence& sequence) const;
   kvcache::PageEdge Edge(const Sequence& sequence, size_t page, size_t tokens) const;
-  void CopyPartial(Sequence& sequence, const kvcache::PrefixTree::Prefix& partial);
   void SkipTo(Sequence& sequence, uint32_t computed);
   uint32_t available() const { return pool_.free() + (tree_ != nullptr ? tree_->idle() : 0); }
   void ReleaseOne(kvcache::PageId page);
