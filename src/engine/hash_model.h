@@ -1,8 +1,9 @@
 // engine/hash_model.h
-// A model without arithmetic, for tests and simulations: a page holds a hash for each of its
-// tokens, and logits are a function of all hashes from the start to the row. A wrong, stale,
-// foreign or missing page, a wrong position or a row computed twice differently changes the output
-// at once.
+// A model without arithmetic, for tests and simulations: a page holds for each of its tokens a hash
+// of the token and of all before it, as keys and values depend on what comes before; logits are a
+// function of all hashes from the start to the row. A wrong, stale, foreign or missing page, one of
+// the same tokens after another beginning, a wrong position or a row computed twice differently
+// changes the output at once.
 #pragma once
 
 #include <cmath>
@@ -50,7 +51,8 @@ class HashModel final : public model::Model {
       for (size_t i = 0; i < sequence.tokens.size(); ++i) {
         const uint64_t position = sequence.position + i;
         CHECK(base::Index(sequence.tokens[i]) < info_.vocabulary_size);
-        Write(sequence, position, TokenHash(sequence.tokens[i], position));
+        const uint64_t before = position == 0 ? 0 : Read(sequence, position - 1);
+        Write(sequence, position, Next(before, sequence.tokens[i], position));
         if (i + sequence.logits_rows < sequence.tokens.size()) continue;
         FillRow(Digest(sequence, position),
                 logits.subspan(logits_rows++ * info_.vocabulary_size, info_.vocabulary_size));
@@ -62,8 +64,11 @@ class HashModel final : public model::Model {
 
   // What Forward gives for the last of `tokens`, from the tokens themselves.
   std::vector<float> LogitsOf(std::span<const TokenId> tokens) const {
-    uint64_t digest = 0;
-    for (size_t i = 0; i < tokens.size(); ++i) digest = Mix(digest ^ TokenHash(tokens[i], i));
+    uint64_t hash = 0, digest = 0;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      hash = Next(hash, tokens[i], i);
+      digest = Mix(digest ^ hash);
+    }
     std::vector<float> logits(info_.vocabulary_size);
     FillRow(digest, logits);
     return logits;
@@ -77,8 +82,9 @@ class HashModel final : public model::Model {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
     return z ^ (z >> 31);
   }
-  static uint64_t TokenHash(TokenId token, uint64_t position) {
-    return Mix(position << 32 | base::Index(token));
+  // What a token's slot holds, after the one before it (0: none).
+  static uint64_t Next(uint64_t before, TokenId token, uint64_t position) {
+    return Mix(before ^ Mix(position << 32 | base::Index(token)));
   }
   static std::byte* Slot(const model::SequenceRows& sequence, uint64_t position) {
     return sequence.pages[position / model::kPageTokens] +
@@ -87,13 +93,14 @@ class HashModel final : public model::Model {
   static void Write(const model::SequenceRows& sequence, uint64_t position, uint64_t hash) {
     std::memcpy(Slot(sequence, position), &hash, sizeof hash);
   }
+  static uint64_t Read(const model::SequenceRows& sequence, uint64_t position) {
+    uint64_t hash;
+    std::memcpy(&hash, Slot(sequence, position), sizeof hash);
+    return hash;
+  }
   static uint64_t Digest(const model::SequenceRows& sequence, uint64_t position) {
     uint64_t digest = 0;
-    for (uint64_t i = 0; i <= position; ++i) {
-      uint64_t hash;
-      std::memcpy(&hash, Slot(sequence, i), sizeof hash);
-      digest = Mix(digest ^ hash);
-    }
+    for (uint64_t i = 0; i <= position; ++i) digest = Mix(digest ^ Read(sequence, i));
     return digest;
   }
   // Exponential values: a few tokens stand out, as with a real model. Printable ASCII is likelier,

@@ -109,6 +109,16 @@ TEST_F(PrefixReuse, APromptThatBranchesOffInAPageReusesThePartBefore) {
   EXPECT_EQ(Cached(Simple(prompt)), 256u);
 }
 
+TEST_F(PrefixReuse, EqualPagesAfterDifferentBeginningsAreNotShared) {
+  Make(20);
+  std::vector<TokenId> prompt = RandomTokens(30, 3 * kPage + 50);
+  EXPECT_EQ(Cached(Simple(prompt, 20)), 0u);
+  prompt[0] = TokenId{base::Index(prompt[0]) ^ 1};  // all pages but the first are equal
+  EXPECT_EQ(Cached(Simple(prompt, 20)), 0u);
+  prompt[2 * kPage - 1] = TokenId{base::Index(prompt[2 * kPage - 1]) ^ 1};
+  EXPECT_EQ(Cached(Simple(prompt, 20)), 2 * kPage - 1);
+}
+
 TEST_F(PrefixReuse, OffReusesNothing) {
   Make(20, {.prefix_cache = false});
   const std::vector<TokenId> prompt = RandomTokens(4, 400);
@@ -149,6 +159,26 @@ TEST_F(PrefixReuse, SamplesAndRequestsAtOnceComputeAPrefixOnce) {
   EXPECT_EQ(samples.answer(0).finish->cached_tokens, 0u);
   EXPECT_EQ(samples.answer(4).finish->cached_tokens, 512u);
   EXPECT_EQ(sink.answer().finish->cached_tokens, 512u);
+}
+
+TEST_F(PrefixReuse, SamplesTakeNoPagesForWhatTheyShare) {
+  // Four shared pages and one for each sample are all there is: eight run at once.
+  Make(4 + 8, {.prefill_rows_max = 50});
+  EXPECT_EQ(Cached(Simple(RandomTokens(40, 3 * kPage))), 0u);  // stays, until its pages are needed
+  Request request = Simple(RandomTokens(6, 600), 20);
+  request.samples = 8;
+  const Collector& samples = Submit(request);
+  engine_->Step();
+  EXPECT_EQ(engine_->stats().running, 8u);
+  EXPECT_EQ(engine_->stats().pages_used, 1u);
+  EXPECT_EQ(engine_->stats().page_evictions, 0u);
+  RunDry();
+  EXPECT_EQ(engine_->stats().preemptions, 0u);
+  EXPECT_EQ(engine_->stats().page_evictions, 3u);
+  const Answer expected = Oracle(model_, *tokenizer_).Run(request, 0);
+  for (uint32_t sample = 0; sample < 8; ++sample) {
+    ExpectSameAnswer(samples.answer(sample), expected);  // greedy
+  }
 }
 
 TEST_F(PrefixReuse, WhoWaitsForAPageComputesItWhenTheOtherIsCancelled) {
@@ -198,14 +228,26 @@ TEST_F(PrefixReuse, AFullPoolForgetsTheLeastRecentlyUsed) {
   EXPECT_EQ(Cached(Simple(RandomTokens(100, 2 * kPage))), 0u);  // long gone
 }
 
-// Requests whose prompts are beginnings of a few texts, some followed by tokens of their own.
+// Few different pages in any order: the same page often comes after different beginnings.
+std::vector<TokenId> Mosaic(base::Rng& rng, size_t count) {
+  std::vector<TokenId> tokens;
+  while (tokens.size() < count) {
+    const std::vector<TokenId> page = RandomTokens(rng.Below(2), kPage);
+    tokens.insert(tokens.end(), page.begin(), page.end());
+  }
+  tokens.resize(count);
+  return tokens;
+}
+
+// Requests whose prompts are beginnings of a few texts or made of the same pages, some followed by
+// tokens of their own.
 std::vector<Request> Family(base::Rng& rng, uint32_t count, uint32_t context_max) {
   std::vector<Request> requests;
   for (uint64_t id = 1; id <= count; ++id) {
     const uint32_t length = static_cast<uint32_t>(1 + rng.Below(context_max * 2 / 3));
     const uint64_t most = std::min<uint64_t>(context_max - length, 200);
     Request request = RandomRequest(rng, id, 1, static_cast<uint32_t>(1 + rng.Below(most)));
-    request.prompt = RandomTokens(rng.Below(3), length);
+    request.prompt = rng.Below(3) == 0 ? Mosaic(rng, length) : RandomTokens(rng.Below(3), length);
     const size_t own = rng.Below(2) * rng.Below(40);
     for (size_t i = length - std::min<size_t>(own, length); i < length; ++i) {
       request.prompt[i] = TokenId{static_cast<uint32_t>(rng.Below(kVocabularySize))};
