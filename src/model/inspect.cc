@@ -6,12 +6,16 @@
 #include <map>
 #include <utility>
 
+#include "base/thread.h"
 #include "model/families/gemma3.h"
 #include "model/families/llama.h"
 #include "model/families/moe.h"
 #include "model/hf_text.h"
 #include "model/layers_weights.h"
+#include "model/load.h"
 #include "model/model.h"
+#include "tensor/activations.h"
+#include "tensor/attention.h"
 #include "tensor/dtype.h"
 #include "tensor/kv_page.h"
 #include "tensor/packed_matrix.h"
@@ -41,6 +45,13 @@ uint64_t StoredRows(tensor::DType type, const GgufTensor& tensor) {
   return tensor.elements / traits.block_inputs * traits.block_bytes;
 }
 
+// What LoadEmbedding keeps of the embedding's rows, of which a step reads a few.
+uint64_t LookupBytes(const GgufTensor& embedding, const Config& config) {
+  const auto type = tensor::DTypeFromGguf(embedding.type);
+  if (!type || (config.tied_output && RowsSurvivePacking(*type))) return 0;
+  return StoredRows(*type, embedding);
+}
+
 // What a loader keeps of a tensor. Types without kernels count as they lie in the file.
 uint64_t ResidentBytes(const GgufTensor& tensor, const Config& config) {
   const auto type = tensor::DTypeFromGguf(tensor.type);
@@ -49,21 +60,37 @@ uint64_t ResidentBytes(const GgufTensor& tensor, const Config& config) {
   const uint64_t matrices = tensor.dims[2] * tensor.dims[3];
   const uint64_t packed = matrices * PackedBytes(*type, tensor.dims[1], tensor.dims[0]);
   if (tensor.name != "token_embd.weight") return packed;
-  if (!config.tied_output) return StoredRows(*type, tensor);
-  return packed + (RowsSurvivePacking(*type) ? 0 : StoredRows(*type, tensor));
+  return (config.tied_output ? packed : 0) + LookupBytes(tensor, config);
+}
+
+// As ForwardPass and ExpertLayer allocate them.
+uint64_t Workspace(const Config& config) {
+  const uint64_t inputs_max =
+      std::max({uint64_t{config.embedding}, QueryWidth(config), uint64_t{config.feed_forward}});
+  const uint64_t groups = (inputs_max + tensor::kGroupInputs - 1) / tensor::kGroupInputs;
+  const uint64_t experts_floats =
+      config.experts == 0 ? 0 : config.experts + 3 * uint64_t{config.embedding};
+  const uint64_t floats = 2 * uint64_t{config.embedding} + 2 * QueryWidth(config) +
+                          2 * KeyWidth(config) + 2 * uint64_t{config.feed_forward} + experts_floats;
+  const uint64_t quants =
+      groups * (tensor::kGroupInputs * sizeof(int16_t) + sizeof(tensor::ActivationGroup)) +
+      sizeof(float);
+  const tensor::KvLayout layout{config.layers, config.kv_heads, config.head_dim};
+  const uint32_t context = std::min(config.context_max, kContextDefaultMax);
+  return kWorkspaceRows * (floats * sizeof(float) + quants) +
+         tensor::AttentionScratch::Bytes(layout, config.heads, context, base::UsableProcessors());
 }
 
 MemoryNeed Memory(const Checkpoint& gguf, const Config& config) {
   MemoryNeed need;
   for (const GgufTensor& tensor : gguf.tensors())
     need.weight_bytes += ResidentBytes(tensor, config);
+  if (const GgufTensor* embedding = gguf.FindTensor("token_embd.weight")) {
+    need.lookup_bytes = LookupBytes(*embedding, config);
+  }
   need.page_bytes = tensor::KvLayout{config.layers, config.kv_heads, config.head_dim}.page_bytes();
   need.token_bytes = need.page_bytes / kPageTokens;
-  const uint64_t query_width = uint64_t{config.heads} * config.head_dim;
-  const uint64_t key_width = uint64_t{config.kv_heads} * config.head_dim;
-  const uint64_t row_floats = 2 * uint64_t{config.embedding} + 2 * query_width + 2 * key_width +
-                              2 * uint64_t{config.feed_forward};
-  need.workspace_bytes = kWorkspaceRows * row_floats * sizeof(float);
+  need.workspace_bytes = Workspace(config);
   return need;
 }
 

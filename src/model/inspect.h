@@ -22,10 +22,13 @@ struct TypeShare {
 
 // Memory to serve the model, in bytes.
 struct MemoryNeed {
-  uint64_t weight_bytes = 0;     // resident, after repacking
-  uint64_t token_bytes = 0;      // keys and values of one token
-  uint64_t page_bytes = 0;       // of kPageTokens tokens
-  uint64_t workspace_bytes = 0;  // activations of kWorkspaceRows rows
+  uint64_t weight_bytes = 0;  // resident, after repacking
+  uint64_t lookup_bytes = 0;  // of these: embedding rows beside the output matrix, only looked up
+  uint64_t token_bytes = 0;   // keys and values of one token
+  uint64_t page_bytes = 0;    // of kPageTokens tokens
+  // Activations of a step of kWorkspaceRows rows, as floats and as the products' integers, and
+  // attention's partial results, with a thread for each usable processor.
+  uint64_t workspace_bytes = 0;
 };
 
 struct Inspection {

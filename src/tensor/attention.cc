@@ -191,15 +191,22 @@ void CheckShape(const KvLayout& layout, const AttentionShape& shape) {
 
 }  // namespace
 
+uint64_t AttentionScratch::Bytes(const KvLayout& layout, uint32_t heads, uint32_t context_max,
+                                 uint32_t threads) {
+  if (threads <= 1) return 0;
+  const uint64_t units = uint64_t{kItemsPerThread} * threads;
+  const uint64_t pages = uint64_t{context_max} / kPageTokens + 1;
+  const PartialLayout record = {heads / layout.kv_heads, layout.head_dim};
+  return std::min(kBytesMax, units * pages * record.floats() * sizeof(float));
+}
+
 base::Result<AttentionScratch> AttentionScratch::Allocate(const KvLayout& layout, uint32_t heads,
                                                           uint32_t context_max, uint32_t threads) {
   AttentionScratch scratch;
   if (threads <= 1) return scratch;
   const uint32_t units = kItemsPerThread * threads;
-  const uint64_t pages = uint64_t{context_max} / kPageTokens + 1;
-  const PartialLayout record = {heads / layout.kv_heads, layout.head_dim};
-  const uint64_t bytes = std::min(kBytesMax, units * pages * record.floats() * sizeof(float));
-  ASSIGN_OR_RETURN(scratch.partials_, AlignedBuffer::Allocate(bytes));
+  ASSIGN_OR_RETURN(scratch.partials_,
+                   AlignedBuffer::Allocate(Bytes(layout, heads, context_max, threads)));
   scratch.counters_ = std::make_unique<std::atomic<uint32_t>[]>(units);
   scratch.counters_max_ = units;
   return scratch;

@@ -32,7 +32,7 @@ struct AttentionSequence {
   uint32_t rows = 0;
 };
 
-// Writes the rows' keys and values (rounded to f16) of `layer` into their pages.
+// Writes the rows' keys and values, rounded to the layout's format, of `layer` into their pages.
 // keys, values: [sum of rows, kv_heads, head_dim], in the order of `sequences`. Must precede
 // Attend.
 void StoreKeysValues(Compute compute, const KvLayout& layout, uint32_t layer,
@@ -47,6 +47,9 @@ class AttentionScratch {
   // they need no sharing out, need no room. At most kBytesMax. kOverloaded: no memory.
   static base::Result<AttentionScratch> Allocate(const KvLayout& layout, uint32_t heads,
                                                  uint32_t context_max, uint32_t threads);
+  // Bytes of what Allocate takes, but for a few counters.
+  static uint64_t Bytes(const KvLayout& layout, uint32_t heads, uint32_t context_max,
+                        uint32_t threads);
   static constexpr uint64_t kBytesMax = uint64_t{64} << 20;
 
   uint64_t floats() const { return partials_.size() / sizeof(float); }
