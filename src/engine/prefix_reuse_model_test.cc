@@ -58,7 +58,9 @@ std::vector<Request> Conversation(uint32_t tokens) {
   prompt.resize(301);  // in the middle of a page
   append(40);
   add(3);
-  add(1);  // the same again
+  add(1);                                           // the same again
+  prompt[5] = TokenId{base::Index(prompt[5]) ^ 1};  // equal pages after another first one
+  add(1);
   return requests;
 }
 
@@ -94,7 +96,7 @@ TEST_P(PrefixReuseModel, ReusedPagesGiveTheSameBits) {
     }
   }
   // Turns two to four reuse the prompt before (150, 240, 368); each sample of the branch what comes
-  // before it; the last all but one token.
+  // before it; the same again all but one token; nothing after another first page.
   EXPECT_EQ(cached, 150 + 240 + 368 + 3 * 301 + 340u);
 }
 
