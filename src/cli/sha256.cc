@@ -3,10 +3,13 @@
 #include "cli/sha256.h"
 
 #include <array>
+#include <filesystem>
+#include <system_error>
 
 #include "base/disk.h"
 
 namespace plumb::cli {
+namespace fs = std::filesystem;
 
 Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
   CHECK(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
@@ -32,6 +35,13 @@ std::string Sha256::Finish() {
 base::Result<std::string> Sha256OfFile(const std::string& path,
                                        const std::function<void(uint64_t)>& on_progress) {
   constexpr size_t kPieceBytes = 4u << 20;
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  // Asked before opening, since opening a pipe would wait.
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    return base::Status(base::Code::kInvalidArgument, "'" + path + "' is not a regular file");
+  }
+  if (fs::exists(status) && fs::is_empty(path, error)) return Sha256().Finish();  // has no map
   ASSIGN_OR_RETURN(const auto file, base::MappedFile::Open(path));
   const std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()),
                                file->bytes().size());
