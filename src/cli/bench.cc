@@ -88,10 +88,8 @@ base::Result<Loaded> Load(const BenchSettings& settings, const VariableReader& v
   const model::ModelInfo& info = loaded.model->info();
   const auto inspection = model::Inspect(**file);
   if (!inspection.ok()) return CannotLoad(loaded.reference, inspection.status());
-  const auto* embedding = (*file)->FindTensor("token_embd.weight");
   loaded.cost = CostOf({.info = info,
                         .inspection = *inspection,
-                        .embedding_bytes = embedding == nullptr ? 0 : embedding->bytes.size(),
                         .experts = (*file)->Has(info.architecture + ".expert_count")});
   loaded.file_bytes = (*file)->file_bytes();
   return loaded;
@@ -162,8 +160,10 @@ std::unique_ptr<OptionTable> DeclareBench(CLI::App& app, BenchSettings& settings
   engine->footer(kBenchEngineHelp.examples);
   auto table = std::make_unique<OptionTable>(*engine, "bench");
   EngineSettings& of_engine = settings.engine;
-  table->Add(Text("model", of_engine.model, "MODEL",
-                  "What to load: an alias of 'plumb model list' or the path of a .gguf file."));
+  table->Add(
+      Text("model", of_engine.model, "MODEL",
+           "What to load: an alias of 'plumb model list', or the path of a .gguf file or of a "
+           "Hugging Face folder."));
   table->Add(Switch("no-pull", of_engine.no_pull,
                     "Fail when the model's alias is not in the cache, instead of pulling it."));
   const IntegerRange lengths{1, model::kContextMax};

@@ -39,7 +39,7 @@ ModelCost CostOf(const CostSource& source) {
   cost.body_weights = info.parameters - tables;
   cost.output_weights = table;
   cost.multiply_adds_per_key = uint64_t{2} * config.layers * config.heads * config.head_dim;
-  const uint64_t looked_up = config.tied_output ? 0 : source.embedding_bytes;
+  const uint64_t looked_up = source.inspection.memory.lookup_bytes;
   cost.step_weight_bytes = info.weight_bytes - std::min(info.weight_bytes, looked_up);
   cost.key_bytes = info.page_bytes / model::kPageTokens;
   cost.window = config.sliding_window;

@@ -15,9 +15,9 @@ namespace plumb::cli {
 //   2 * rows * (parameters - embedding table - output table)      every weight once for each row
 // + 2 * logit_rows * width * vocabulary                           the output table
 // + 2 * keys * 2 * layers * heads * head_dim                      scores, and sums of values
-// Bytes of a step: the resident weights (weight_bytes, without the embedding table where another
-// one gives the logits, since it is only looked up) once, and page_bytes / 128 for each key seen.
-// A row at position p sees p + 1 keys, or the sliding window where every layer has it.
+// Bytes of a step: the resident weights (weight_bytes, without the embedding rows that are held
+// beside the output table, since a step looks up a few) once, and page_bytes / 128 for each key
+// seen. A row at position p sees p + 1 keys, or the sliding window where every layer has it.
 struct ModelCost {
   // False: rows do not all use the same weights (routed experts) or layers do not all see the same
   // keys, and the formulas above do not hold.
@@ -30,11 +30,10 @@ struct ModelCost {
   uint64_t key_bytes = 0;  // key and value of one token, all layers
   uint64_t window = 0;     // 0 = all
 };
-// `embedding_bytes`: of the embedding table in the file; `experts`: the file has routed experts.
+// `experts`: the file has routed experts.
 struct CostSource {
   const model::ModelInfo& info;
   const model::Inspection& inspection;
-  uint64_t embedding_bytes = 0;
   bool experts = false;
 };
 ModelCost CostOf(const CostSource& source);

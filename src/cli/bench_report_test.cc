@@ -86,7 +86,8 @@ TEST(BenchCost, SubtractsTheTablesThatAreLookedUp) {
   inspection.config.embedding = 10;
   inspection.config.vocabulary = 100;
   inspection.types = {{"Q8_0", 1, 4000, 4000}, {"F32", 1, 1, 1}};
-  const ModelCost own = CostOf({info, inspection, 700, false});
+  inspection.memory.lookup_bytes = 700;
+  const ModelCost own = CostOf({info, inspection, false});
   EXPECT_TRUE(own.known && own.quantised);
   EXPECT_EQ(own.body_weights, 3000u);
   EXPECT_EQ(own.output_weights, 1000u);
@@ -94,11 +95,13 @@ TEST(BenchCost, SubtractsTheTablesThatAreLookedUp) {
   EXPECT_EQ(own.key_bytes, 64u);
   inspection.config.tied_output = true;
   inspection.types.front().type = "BF16";
-  const ModelCost tied = CostOf({info, inspection, 700, false});
+  const ModelCost tied = CostOf({info, inspection, false});
   EXPECT_FALSE(tied.quantised);
   EXPECT_EQ(tied.body_weights, 4000u);
-  EXPECT_EQ(tied.step_weight_bytes, 4000u);
-  EXPECT_FALSE(CostOf({info, inspection, 700, true}).known) << "experts are not all used";
+  EXPECT_EQ(tied.step_weight_bytes, 3300u) << "rows held beside the packed ones";
+  inspection.memory.lookup_bytes = 0;
+  EXPECT_EQ(CostOf({info, inspection, false}).step_weight_bytes, 4000u) << "held once";
+  EXPECT_FALSE(CostOf({info, inspection, true}).known) << "experts are not all used";
 }
 
 TEST(BenchShares, AreThoseOfTheMedianSample) {
