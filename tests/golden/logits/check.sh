@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Compares a model's logits with the NumPy reference's (manifest.json says how those were made).
-#   check.sh MODEL       smollm2-135m or qwen2.5-coder-0.5b; fetched by `plumb model pull` if absent
+#   check.sh MODEL       smollm2-135m, qwen2.5-coder-0.5b or gemma3-270m; fetched by
+#                        `plumb model pull` if absent
 # Variables: PLUMB_MODEL_FILE, a .gguf file to use instead; PLUMB_BUILD, the build folder
 # (build/release); PLUMB_CACHE (~/.cache/plumb); PLUMB_NO_PULL=1, fail rather than fetch.
 set -euo pipefail
@@ -9,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 build=${PLUMB_BUILD:-$root/build/release}
 
-usage() { sed -n '2,5s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '2,6s/^# \{0,1\}//p' "$0"; }
 case "${1:-}" in
   -h|--help) usage; exit 0 ;;
   "") usage >&2; exit 2 ;;

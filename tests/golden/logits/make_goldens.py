@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# make_goldens.py MODEL_NAME MODEL.gguf, after: pip install numpy gguf tokenizers
+# make_goldens.py MODEL_NAME MODEL.gguf [PROMPT...], after: pip install numpy gguf tokenizers
 # Makes a goldens file: greedy next tokens and top-5 log-probabilities of the NumPy reference. Every
 # prompt gets a greedy continuation, then the whole goes to a fresh reference at once (teacher
 # forcing); token ids are stored, so that judging needs no tokenizer. Writes MODEL_NAME.json and
@@ -12,6 +12,7 @@ import json
 import pathlib
 import platform
 import sys
+import types
 
 import numpy as np
 from gguf import GGUFReader
@@ -24,10 +25,38 @@ CONTINUATION = 24
 TOP = 5
 
 
+class LongestMatch:
+    """Ids of a text for a SentencePiece vocabulary: the longest piece, again and again. Other ids
+    than the model's own tokenizer gives, but ids of the same text."""
+
+    def __init__(self, field):
+        self.tokens = field("tokens")
+        self.ids = {t: i for i, t in enumerate(self.tokens)}
+        self.first = [field("bos_token_id")] if field("add_bos_token") else []
+        self.longest = max(len(t) for t in self.tokens)
+
+    def encode(self, text):
+        text, ids = text.replace(" ", "\u2581"), list(self.first)
+        while text:
+            ends = range(min(len(text), self.longest), 0, -1)
+            end = next((e for e in ends if text[:e] in self.ids), 0)
+            if end:
+                ids.append(self.ids[text[:end]])
+            else:
+                ids += [self.ids[f"<0x{byte:02X}>"] for byte in text[0].encode()]
+            text = text[end or 1:]
+        return types.SimpleNamespace(ids=ids)
+
+    def decode(self, ids, skip_special_tokens=False):
+        return "".join(self.tokens[i] for i in ids).replace("\u2581", " ")
+
+
 def make_tokenizer(path):
     """Byte-level BPE out of the file's vocabulary; good enough to make ids of a text."""
     reader = GGUFReader(path)
     field = lambda key: reader.fields["tokenizer.ggml." + key].contents()
+    if field("model") == "llama":
+        return LongestMatch(field)
     tokens, kinds = field("tokens"), field("token_type")
     merges = [tuple(m.split(" ", 1)) for m in field("merges")]
     tokenizer = Tokenizer(models.BPE({t: i for i, t in enumerate(tokens)}, merges))
@@ -38,15 +67,15 @@ def make_tokenizer(path):
     return tokenizer
 
 
-def prompt_text(prompt):
+def prompt_text(prompt, tokenizer):
     text = prompt["text"] * prompt.get("repeat", 1)
-    if prompt.get("chat"):
+    if prompt.get("chat") and not isinstance(tokenizer, LongestMatch):  # a base model
         return f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
     return text
 
 
 def golden(reference, tokenizer, prompt):
-    ids = tokenizer.encode(prompt_text(prompt)).ids
+    ids = tokenizer.encode(prompt_text(prompt, tokenizer)).ids
     prompt_tokens = len(ids)
     reference.reset()
     logits = reference.forward(ids)[-1:]
@@ -55,16 +84,16 @@ def golden(reference, tokenizer, prompt):
         if len(ids) < prompt_tokens + CONTINUATION:
             logits = reference.forward(ids[-1:])
     reference.reset()
-    logprobs = log_probabilities(reference.forward(ids))
     positions = range(prompt.get("every", 1) - 1, len(ids), prompt.get("every", 1))
+    logprobs = log_probabilities(reference.forward(ids)[positions])
     top = np.argsort(-logprobs, axis=-1, kind="stable")[:, :TOP]
     return {
         "name": prompt["name"],
         "prompt_tokens": prompt_tokens,
         "tokens": ids,
         "positions": list(positions),
-        "top": [[int(t) for t in top[p]] for p in positions],
-        "logprobs": [[round(float(logprobs[p, t]), 5) for t in top[p]] for p in positions],
+        "top": [[int(t) for t in row] for row in top],
+        "logprobs": [[round(float(p[t]), 5) for t in row] for p, row in zip(logprobs, top)],
     }
 
 
@@ -77,10 +106,11 @@ def sha256(path):
 
 
 def main():
-    name, path = sys.argv[1:]
+    name, path, *chosen = sys.argv[1:]  # names of prompts; none = all
     tokenizer = make_tokenizer(path)
     reference = Reference(path)
     prompts = json.loads((HERE / "prompts.json").read_text())
+    prompts = [p for p in prompts if not chosen or p["name"] in chosen]
     goldens = []
     for prompt in prompts:
         goldens.append(golden(reference, tokenizer, prompt))
@@ -96,7 +126,7 @@ def main():
     manifest[name] = {
         "tool": "make_goldens.py (NumPy, f32, dequantised weights)",
         "versions": {"python": platform.python_version(), **versions},
-        "command": f"python3 make_goldens.py {name} MODEL.gguf",
+        "command": " ".join(["python3 make_goldens.py", name, "MODEL.gguf", *chosen]),
         "date": datetime.date.today().isoformat(),
         "model_sha256": sha256(path),
         "golden_sha256": sha256(out),

@@ -8,14 +8,16 @@ from gguf.quants import dequantize
 
 
 class Reference:
-    """A Llama or Qwen2 model. `forward` appends tokens to the cache and returns their logits."""
+    """A Llama, Qwen2 or Gemma 3 model. `forward` appends tokens to the cache and returns their
+    logits."""
 
     def __init__(self, path):
         reader = GGUFReader(path)
         keys = [k for k in reader.fields if not k.startswith("tokenizer.")]
         field = {k: reader.fields[k].contents() for k in keys}
         arch = field["general.architecture"]
-        assert arch in ("llama", "qwen2"), arch
+        assert arch in ("llama", "qwen2", "gemma3"), arch
+        self.gemma = arch == "gemma3"
         self.layers = field[f"{arch}.block_count"]
         self.heads = field[f"{arch}.attention.head_count"]
         self.kv_heads = field[f"{arch}.attention.head_count_kv"]
@@ -26,7 +28,11 @@ class Reference:
         self.adjacent_pairs = arch == "llama"
         base = field[f"{arch}.rope.freq_base"]
         half = self.head_dim // 2
-        self.frequencies = 1.0 / base ** (np.arange(half, dtype=np.float64) * 2 / self.head_dim)
+        powers = np.arange(half, dtype=np.float64) * 2 / self.head_dim
+        self.frequencies = 1.0 / base**powers
+        # Gemma 3: all layers but every sixth see a window, and rotate by a base of their own.
+        self.window = field.get(f"{arch}.attention.sliding_window") if self.gemma else None
+        self.local_frequencies = 1.0 / 10000.0**powers
         self.w = {}
         for t in reader.tensors:
             shape = [int(d) for d in reversed(t.shape)]
@@ -50,9 +56,13 @@ class Reference:
         bias = self.w.get(name + ".bias")
         return y if bias is None else y + bias
 
-    def rotate(self, x, positions):
+    def sees_all(self, layer):
+        return self.window is None or layer % 6 == 5
+
+    def rotate(self, x, positions, layer):
         """x: [tokens, heads, head_dim]"""
-        angle = positions[:, None] * self.frequencies[None, :]
+        frequencies = self.frequencies if self.sees_all(layer) else self.local_frequencies
+        angle = positions[:, None] * frequencies[None, :]
         cos = np.cos(angle).astype(np.float32)[:, None, :]
         sin = np.sin(angle).astype(np.float32)[:, None, :]
         out = np.empty_like(x)
@@ -73,14 +83,18 @@ class Reference:
         q = self.linear(x, block + "attn_q").reshape(n, self.heads, self.head_dim)
         k = self.linear(x, block + "attn_k").reshape(n, self.kv_heads, self.head_dim)
         v = self.linear(x, block + "attn_v").reshape(n, self.kv_heads, self.head_dim)
-        q, k = self.rotate(q, positions), self.rotate(k, positions)
+        if self.gemma:
+            q = self.norm(q, block + "attn_q_norm.weight")
+            k = self.norm(k, block + "attn_k_norm.weight")
+        q, k = self.rotate(q, positions, layer), self.rotate(k, positions, layer)
         self.keys[layer] = np.concatenate([self.keys[layer], k])
         self.values[layer] = np.concatenate([self.values[layer], v])
         group = self.heads // self.kv_heads
         keys = np.repeat(self.keys[layer], group, axis=1)
         values = np.repeat(self.values[layer], group, axis=1)
         scores = np.einsum("qhd,khd->hqk", q, keys) / np.float32(np.sqrt(self.head_dim))
-        mask = np.arange(keys.shape[0])[None, :] > positions[:, None]
+        ages = positions[:, None] - np.arange(keys.shape[0])[None, :]
+        mask = ages < 0 if self.sees_all(layer) else (ages < 0) | (ages >= self.window)
         scores[:, mask] = -np.inf
         scores = scores - scores.max(axis=-1, keepdims=True)
         weights = np.exp(scores)
@@ -92,16 +106,25 @@ class Reference:
         block = f"blk.{layer}."
         gate = self.linear(x, block + "ffn_gate")
         up = self.linear(x, block + "ffn_up")
-        return self.linear(gate / (1 + np.exp(-gate)) * up, block + "ffn_down")
+        if self.gemma:  # GELU, tanh form
+            inner = np.sqrt(2 / np.pi) * (gate + 0.044715 * gate**3)
+            act = 0.5 * gate * (1 + np.tanh(inner))
+        else:
+            act = gate / (1 + np.exp(-gate))
+        return self.linear((act * up).astype(np.float32), block + "ffn_down")
 
     def forward(self, tokens):
         """Logits of every given token: [tokens, vocabulary] f32."""
         x = self.w["token_embd.weight"][np.asarray(tokens)]
+        if self.gemma:
+            x = x * np.float32(np.sqrt(x.shape[-1]))
         positions = np.arange(self.position, self.position + len(tokens), dtype=np.float64)
         for layer in range(self.layers):
             block = f"blk.{layer}."
-            x = x + self.attention(self.norm(x, block + "attn_norm.weight"), layer, positions)
-            x = x + self.feed_forward(self.norm(x, block + "ffn_norm.weight"), layer)
+            y = self.attention(self.norm(x, block + "attn_norm.weight"), layer, positions)
+            x = x + (self.norm(y, block + "post_attention_norm.weight") if self.gemma else y)
+            y = self.feed_forward(self.norm(x, block + "ffn_norm.weight"), layer)
+            x = x + (self.norm(y, block + "post_ffw_norm.weight") if self.gemma else y)
         self.position += len(tokens)
         x = self.norm(x, "output_norm.weight")
         return x @ self.w.get("output.weight", self.w["token_embd.weight"]).T
