@@ -104,8 +104,10 @@ EngineBenchPlan PlanFor(const BenchSettings& settings, uint32_t context_max) {
                        .decode_tokens = settings.decode_tokens,
                        .repeat = settings.repeat,
                        .chunk_rows = settings.chunk == 0 ? kChunkDefault : settings.chunk};
-  if (!settings.lengths_given) {
+  if (!settings.prompts_given) {
     std::erase_if(plan.prompts, [&](uint32_t prompt) { return prompt > context_max; });
+  }
+  if (!settings.contexts_given) {
     std::erase_if(plan.contexts, [&](uint32_t context) {
       return uint64_t{context} + settings.decode_tokens > context_max;
     });
@@ -168,10 +170,10 @@ std::unique_ptr<OptionTable> DeclareBench(CLI::App& app, BenchSettings& settings
                     "Fail when the model's alias is not in the cache, instead of pulling it."));
   const IntegerRange lengths{1, model::kContextMax};
   table->Add(IntegerList("prompt", settings.prompts, lengths, "TOKENS,...",
-                         "Prompt lengths whose prefill is timed.", &settings.lengths_given));
+                         "Prompt lengths whose prefill is timed.", &settings.prompts_given));
   table->Add(IntegerList("context", settings.contexts, {0, model::kContextMax}, "TOKENS,...",
                          "Tokens already in the pages of a sequence that decodes.",
-                         &settings.lengths_given));
+                         &settings.contexts_given));
   table->Add(IntegerList("batch", settings.batches, {1, kBatchMax}, "COUNT,...",
                          "Sequences that decode at once."));
   table->Add(Integer("threads", of_engine.threads, {1, tensor::kThreadsMax}, "COUNT",

@@ -20,7 +20,8 @@ struct BenchSettings {
   std::vector<uint32_t> prompts = {128, 512, 2048};
   std::vector<uint32_t> contexts = {0, 4096, 16384};
   std::vector<uint32_t> batches = {1, 8, 16, 32};
-  bool lengths_given = false;  // prompts or contexts are the caller's: none is left out
+  bool prompts_given = false;   // the list is the caller's: none of it is left out
+  bool contexts_given = false;  // likewise
   uint32_t repeat = 5;
   uint32_t decode_tokens = 64;
   uint32_t chunk = 0;  // 0 = kChunkDefault

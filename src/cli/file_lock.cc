@@ -19,7 +19,7 @@ FileLock::~FileLock() {
 
 base::Status FileLock::Take(const std::string& path, const std::function<void()>& on_wait) {
   CHECK(fd_ < 0);
-  fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd_ < 0) {
     return base::Internal("cannot write '" + path + "': " + std::strerror(errno));
   }

@@ -105,7 +105,8 @@ CLI::App* DeclarePerplexity(CLI::App& model_app, PerplexitySettings& settings) {
       ->type_name("TOKENS")
       ->check(CLI::Range(uint64_t{kMeasureContextMin}, uint64_t{model::kContextMax}));
   app->add_option("--windows", settings.windows, "Measure at most so many; 0 = all [default: 0]")
-      ->type_name("COUNT");
+      ->type_name("COUNT")
+      ->check(CLI::Range(uint64_t{0}, kMeasureWindowsMax));
   app->add_option("--reference", settings.reference,
                   "A model of the same vocabulary: also give the divergence from it.");
   app->add_option("--threads", settings.threads, "Threads that compute [default: all processors]")

@@ -23,6 +23,7 @@ namespace plumb::cli {
 constexpr uint32_t kMeasureRows = 512;       // rows of one Forward
 constexpr uint32_t kMeasureLogitsRows = 64;  // of those, with logits
 constexpr uint32_t kMeasureContextMin = 8;
+constexpr uint64_t kMeasureWindowsMax = 1u << 30;
 
 struct MeasureJob {
   std::span<const base::TokenId> tokens;  // of the whole text

@@ -76,6 +76,18 @@ TEST_F(QuantizeCommand, KeepsWhatExistsUnlessForced) {
   EXPECT_TRUE(model::Gguf::Open(settings_.output).ok());
 }
 
+// In a shared folder the name of the unfinished file can be guessed.
+TEST_F(QuantizeCommand, DoesNotWriteThroughALinkSomebodyLeft) {
+  Store("theirs", "kept");
+  fs::create_symlink(folder_.File("theirs"), settings_.output + ".part");
+  testing::internal::CaptureStdout();
+  const base::Status status = RunQuantize(settings_, Model("source.gguf"));
+  testing::internal::GetCapturedStdout();
+  EXPECT_FALSE(status.ok());
+  EXPECT_EQ(base::ReadFile(folder_.File("theirs"), 100).value(), "kept");
+  EXPECT_FALSE(fs::exists(settings_.output));
+}
+
 TEST_F(QuantizeCommand, RefusesWhatItCannotDo) {
   settings_.type = "Q9";
   EXPECT_EQ(Quantize().field(), "--type");
