@@ -52,7 +52,7 @@ struct Mapped {
     tensor::AlignedBuffer scratch;
     const auto rows = tensors.Rows(*tensors.Find(name), range, scratch);
     std::vector<float> values(rows->size() / sizeof(float));
-    std::memcpy(values.data(), rows->data(), rows->size());
+    if (!values.empty()) std::memcpy(values.data(), rows->data(), rows->size());
     return values;
   }
 };
