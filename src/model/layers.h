@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -113,6 +114,30 @@ class ForwardPass {
   float* up_ = nullptr;        // [rows, feed_forward]
   tensor::Activations quantised_;
   tensor::AttentionScratch attention_scratch_;
+};
+
+// What every family's model is besides its weights and its Forward.
+class FamilyModel : public Model {
+ public:
+  FamilyModel(const Config& config, const LoadOptions& options, ModelInfo info, ForwardPass pass)
+      : config_(config),
+        pass_(std::move(pass)),
+        rows_max_(options.rows_max),
+        logits_rows_max_(options.logits_rows_max),
+        info_(std::move(info)) {}
+
+  const ModelInfo& info() const final { return info_; }
+  uint32_t rows_max() const final { return rows_max_; }
+  uint32_t logits_rows_max() const final { return logits_rows_max_; }
+
+ protected:
+  const Config config_;
+  ForwardPass pass_;
+
+ private:
+  const uint32_t rows_max_;
+  const uint32_t logits_rows_max_;
+  const ModelInfo info_;
 };
 
 }  // namespace plumb::model

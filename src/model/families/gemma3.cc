@@ -77,22 +77,14 @@ Result<Gemma3Weights> LoadWeights(const Checkpoint& checkpoint, const Config& co
   return weights;
 }
 
-class Gemma3Model final : public Model {
+class Gemma3Model final : public FamilyModel {
  public:
   Gemma3Model(const Config& config, const LoadOptions& options, ModelInfo info,
               Gemma3Weights weights, ForwardPass pass)
-      : config_(config),
-        rows_max_(options.rows_max),
-        logits_rows_max_(options.logits_rows_max),
+      : FamilyModel(config, options, std::move(info), std::move(pass)),
         // In f32, as transformers in f32 and llama.cpp; bf16 would round it first.
         embedding_scale_(std::sqrt(static_cast<float>(config.embedding))),
-        info_(std::move(info)),
-        weights_(std::move(weights)),
-        pass_(std::move(pass)) {}
-
-  const ModelInfo& info() const override { return info_; }
-  uint32_t rows_max() const override { return rows_max_; }
-  uint32_t logits_rows_max() const override { return logits_rows_max_; }
+        weights_(std::move(weights)) {}
 
   void Forward(std::span<const SequenceRows> sequences, std::span<float> logits) override {
     pass_.Begin(sequences, logits);
@@ -122,13 +114,8 @@ class Gemma3Model final : public Model {
     pass_.AddNormed(pass_.normed(), layer.feed_post_norm);
   }
 
-  const Config config_;
-  const uint32_t rows_max_;
-  const uint32_t logits_rows_max_;
   const float embedding_scale_;
-  const ModelInfo info_;
   const Gemma3Weights weights_;
-  ForwardPass pass_;
 };
 
 }  // namespace

@@ -73,20 +73,12 @@ Result<LlamaWeights> LoadWeights(const Checkpoint& checkpoint, const Config& con
   return weights;
 }
 
-class LlamaModel final : public Model {
+class LlamaModel final : public FamilyModel {
  public:
   LlamaModel(const Config& config, const LoadOptions& options, ModelInfo info, LlamaWeights weights,
              ForwardPass pass)
-      : config_(config),
-        rows_max_(options.rows_max),
-        logits_rows_max_(options.logits_rows_max),
-        info_(std::move(info)),
-        weights_(std::move(weights)),
-        pass_(std::move(pass)) {}
-
-  const ModelInfo& info() const override { return info_; }
-  uint32_t rows_max() const override { return rows_max_; }
-  uint32_t logits_rows_max() const override { return logits_rows_max_; }
+      : FamilyModel(config, options, std::move(info), std::move(pass)),
+        weights_(std::move(weights)) {}
 
   void Forward(std::span<const SequenceRows> sequences, std::span<float> logits) override {
     pass_.Begin(sequences, logits);
@@ -105,12 +97,7 @@ class LlamaModel final : public Model {
   }
 
  private:
-  const Config config_;
-  const uint32_t rows_max_;
-  const uint32_t logits_rows_max_;
-  const ModelInfo info_;
   const LlamaWeights weights_;
-  ForwardPass pass_;
 };
 
 }  // namespace

@@ -73,21 +73,13 @@ Result<MoeWeights> LoadWeights(const Checkpoint& checkpoint, const Config& confi
   return weights;
 }
 
-class MoeModel final : public Model {
+class MoeModel final : public FamilyModel {
  public:
   MoeModel(const Config& config, const LoadOptions& options, ModelInfo info, MoeWeights weights,
            ForwardPass pass, ExpertLayer experts)
-      : config_(config),
-        rows_max_(options.rows_max),
-        logits_rows_max_(options.logits_rows_max),
-        info_(std::move(info)),
+      : FamilyModel(config, options, std::move(info), std::move(pass)),
         weights_(std::move(weights)),
-        pass_(std::move(pass)),
         experts_(std::move(experts)) {}
-
-  const ModelInfo& info() const override { return info_; }
-  uint32_t rows_max() const override { return rows_max_; }
-  uint32_t logits_rows_max() const override { return logits_rows_max_; }
 
   void Forward(std::span<const SequenceRows> sequences, std::span<float> logits) override {
     pass_.Begin(sequences, logits);
@@ -105,12 +97,7 @@ class MoeModel final : public Model {
   }
 
  private:
-  const Config config_;
-  const uint32_t rows_max_;
-  const uint32_t logits_rows_max_;
-  const ModelInfo info_;
   const MoeWeights weights_;
-  ForwardPass pass_;
   ExpertLayer experts_;
 };
 
