@@ -30,9 +30,6 @@ void Metadata::SetText(std::string key, std::string_view value) {
 void Metadata::SetUnsigned(std::string key, uint64_t value) {
   Set(std::move(key), {GgufType::kUint64, GgufType::kUint64, 1, {}}, BytesOf(value));
 }
-void Metadata::SetInteger(std::string key, int64_t value) {
-  Set(std::move(key), {GgufType::kInt64, GgufType::kInt64, 1, {}}, BytesOf(value));
-}
 void Metadata::SetNumber(std::string key, double value) {
   Set(std::move(key), {GgufType::kFloat64, GgufType::kFloat64, 1, {}}, BytesOf(value));
 }

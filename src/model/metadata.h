@@ -24,7 +24,6 @@ class Metadata {
   // A key is set once (CHECK).
   void SetText(std::string key, std::string_view value);
   void SetUnsigned(std::string key, uint64_t value);
-  void SetInteger(std::string key, int64_t value);
   void SetNumber(std::string key, double value);
   void SetBool(std::string key, bool value);
   void SetBools(std::string key, std::span<const bool> values);
