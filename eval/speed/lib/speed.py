@@ -39,7 +39,7 @@ def run(command, seconds_max=SECONDS_MAX, **more):
 def plumb_bench(model, threads, options, seconds_max=SECONDS_MAX):
     """The JSON of `plumb bench engine`, or None."""
     command = [os.environ["PLUMB"], "bench", "engine", "--model", model, "--threads", threads,
-               "--json", *options]
+               "--kernels", os.environ.get("PLUMB_KERNELS", "auto"), "--json", *options]
     text = run(command, seconds_max)
     return None if text is None else json.loads(text)
 
