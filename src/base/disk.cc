@@ -30,10 +30,20 @@ class Fd {
   int fd_;
 };
 
+// O_NONBLOCK matters for pipes alone, which would wait in open for their other end; a regular file
+// reads and writes as without it.
+constexpr int kOpenFlags = O_CLOEXEC | O_NONBLOCK;
+
+Status NotRegular(const std::string& path) {
+  return Status(Code::kInvalidArgument, "'" + path + "' is not a regular file");
+}
+
 Status FromErrno(std::string_view what, const std::string& path) {
   const int error = errno;
   std::string message = "cannot " + std::string(what) + " '" + path + "': " + std::strerror(error);
   if (error == ENOENT) return NotFound(std::move(message));
+  // A pipe that nobody reads, or a socket.
+  if (error == ENXIO) return NotRegular(path);
   return Internal(std::move(message));
 }
 
@@ -51,16 +61,14 @@ Status WriteAll(int fd, std::string_view content, const std::string& path) {
 Result<uint64_t> RegularSize(int fd, const std::string& path) {
   struct stat info{};
   if (fstat(fd, &info) != 0) return FromErrno("inspect", path);
-  if (!S_ISREG(info.st_mode)) {
-    return Status(Code::kInvalidArgument, "'" + path + "' is not a regular file");
-  }
+  if (!S_ISREG(info.st_mode)) return NotRegular(path);
   return static_cast<uint64_t>(info.st_size);
 }
 
 }  // namespace
 
 Result<std::string> ReadFile(const std::string& path, uint64_t size_max) {
-  Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  Fd fd(open(path.c_str(), O_RDONLY | kOpenFlags));
   if (fd.get() < 0) return FromErrno("open", path);
   ASSIGN_OR_RETURN(const uint64_t size, RegularSize(fd.get(), path));
   if (size > size_max) {
@@ -92,7 +100,7 @@ Status WriteFileAtomic(const std::string& path, std::string_view content) {
 }
 
 Result<std::unique_ptr<MappedFile>> MappedFile::Open(const std::string& path) {
-  Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  Fd fd(open(path.c_str(), O_RDONLY | kOpenFlags));
   if (fd.get() < 0) return FromErrno("open", path);
   ASSIGN_OR_RETURN(const uint64_t size, RegularSize(fd.get(), path));
   if (size == 0) return Status(Code::kInvalidArgument, "'" + path + "' is empty");
@@ -104,7 +112,7 @@ Result<std::unique_ptr<MappedFile>> MappedFile::Open(const std::string& path) {
 MappedFile::~MappedFile() { munmap(const_cast<std::byte*>(data_), size_); }
 
 Result<std::unique_ptr<AppendFile>> AppendFile::Open(const std::string& path, uint64_t keep_size) {
-  Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | kOpenFlags, 0644));
   if (fd.get() < 0) return FromErrno("open", path);
   ASSIGN_OR_RETURN(const uint64_t size, RegularSize(fd.get(), path));
   if (keep_size < size && ftruncate(fd.get(), static_cast<off_t>(keep_size)) != 0) {

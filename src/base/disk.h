@@ -2,7 +2,7 @@
 // Files. Whole reads and atomic writes for small ones, a read-only memory map for weights, an
 // append-only file with flush for journals. The path in an error is the caller's own argument:
 // these functions are for paths that an operator gave, and their errors must not reach an HTTP
-// client.
+// client. Opening never waits: a named pipe is refused as what it is, no regular file.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@
 
 namespace plumb::base {
 
-// The file's bytes. kNotFound; kInvalidArgument: larger than `size_max`; kInternal: not readable.
+// The file's bytes. kNotFound; kInvalidArgument: larger than `size_max`, or not a regular file;
+// kInternal: not readable.
 Result<std::string> ReadFile(const std::string& path, uint64_t size_max);
 
 // Replaces the file in one step (temporary file, fsync, rename): readers see old or new, never
@@ -43,7 +44,7 @@ class MappedFile {
 class AppendFile {
  public:
   // Creates the file when missing; existing content is kept and cut at `keep_size` if that is
-  // smaller.
+  // smaller. kNotFound: no such folder; kInvalidArgument: not a regular file; kInternal: refused.
   static Result<std::unique_ptr<AppendFile>> Open(const std::string& path,
                                                   uint64_t keep_size = UINT64_MAX);
   ~AppendFile();

@@ -3,6 +3,7 @@
 #include "base/disk.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -53,6 +54,13 @@ TEST_F(Disk, AppendsToWhatIsKept) {
   ASSERT_TRUE((*file)->Append("next\n").ok());
   ASSERT_TRUE((*file)->Flush().ok());
   EXPECT_EQ(*ReadFile(Path("j"), 100), "whole\nnext\n");
+}
+
+TEST_F(Disk, RefusesAPipeAndDoesNotWaitForItsOtherEnd) {
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(ReadFile(Path("pipe"), 10).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(MappedFile::Open(Path("pipe")).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(AppendFile::Open(Path("pipe")).status().code(), Code::kInvalidArgument);
 }
 
 TEST(DiskFull, ReportsAFailedWrite) {
