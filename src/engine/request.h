@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,10 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/token_id.h"
+
+namespace plumb::text {
+class Grammar;  // text/grammar.h
+}
 
 namespace plumb::engine {
 
@@ -46,11 +51,23 @@ struct SamplingParams {
   std::vector<LogitBias> logit_bias;
   std::vector<std::string> stop;
   std::vector<TokenId> stop_tokens;  // besides the model's own end tokens
-  bool ignore_end = false;           // the model's end tokens do not end the answer
+  bool ignore_end = false;           // the model's end tokens do not end it; not with a grammar
   uint64_t seed = 0;                 // always set: drawn by the server when the caller gave none
   uint32_t tokens_max = 16;          // >= 1; prompt + tokens_max <= context
   bool logprobs = false;
-  uint32_t top_logprobs = 0;  // [0, kTopLogprobsMax], only with logprobs
+  uint32_t top_logprobs = 0;  // [0, kTopLogprobsMax], only with logprobs, or the prompt's
+};
+
+// Who is served first. Each goes before all that follow it, and may take their pages.
+enum class Priority : uint8_t { kInteractive, kDefault, kBatch };
+
+// Where a request's draft tokens come from. It changes when tokens come, never which.
+enum class Speculation : uint8_t {
+  kServer,  // as the server is set up
+  kOff,
+  kNgram,  // what followed the latest tokens when they stood in the sequence before
+  kDraft,  // the server's draft model; kOff when it has none
+  kAuto,   // whichever of them pays
 };
 
 struct Request {
@@ -58,6 +75,15 @@ struct Request {
   std::vector<TokenId> prompt;  // not empty
   SamplingParams sampling;
   uint32_t samples = 1;  // [1, kSamplesMax]
+  Priority priority = Priority::kDefault;
+  // Tenants of one priority share the machine evenly. Derived by the server, like `isolation`.
+  uint64_t tenant = 0;
+  Speculation speculation = Speculation::kServer;
+  // Restricts each sample to what it accepts; null = free. Compiled for this generator's tokenizer.
+  std::shared_ptr<const text::Grammar> grammar;
+  // Log-probabilities of the prompt's tokens too, as many alternatives as sampling.top_logprobs.
+  // Such a request computes its whole prompt.
+  bool prompt_logprobs = false;
   // Only requests with an equal one share computed pages. The server derives it from whose request
   // it is, never from what a caller says; zeros where everybody is one tenant.
   base::Hash256 isolation{};
@@ -90,17 +116,23 @@ struct Finish {
   uint32_t prompt_tokens = 0;
   uint32_t completion_tokens = 0;  // of this sample, the end token included
   uint32_t cached_tokens = 0;      // prompt tokens not computed again
+  uint32_t weights_version = 0;    // of the weights that answered (Engine::SwapModel); 0: none did
 };
 
-// A piece of one sample's answer. `text` is whole characters, never taken back. A token's text may
-// come in a later event than the token (held back for a stop string or an unfinished character).
+// A piece of one sample's answer: one token or several, or none. `text` is whole characters, never
+// taken back. A token's text may come in a later event than the token (held back for a stop string
+// or an unfinished character).
 struct TokenEvent {
   RequestId request;
   uint32_t sample_index = 0;
+  uint32_t weights_version = 0;  // as Finish has it; the same in every event of a request
   std::vector<TokenId> tokens;
   std::string text;
   std::vector<TokenLogprob> logprobs;  // one for each of `tokens` when asked for
-  std::optional<Finish> finish;        // set exactly once a sample, on its last event
+  // Of prompt tokens 1, 2, ... (the first has none), in order, before the sample's first token; of
+  // sample 0 alone.
+  std::vector<TokenLogprob> prompt_logprobs;
+  std::optional<Finish> finish;  // set exactly once a sample, on its last event
 };
 
 }  // namespace plumb::engine
