@@ -1,4 +1,5 @@
-// engine/speculation_schedule_test.cc: the schedule against every choice there is.
+// engine/speculation_schedule_test.cc: the schedule against every choice there is, and what it does
+// where rows are dear, free, or of unknown price.
 #include "engine/speculation_schedule.h"
 
 #include <gtest/gtest.h>

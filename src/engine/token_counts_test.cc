@@ -1,4 +1,5 @@
-// engine/token_counts_test.cc: adding and taking back, against a table that is rebuilt each time.
+// engine/token_counts_test.cc: adding and taking back, against a table that is made anew each time
+// of what is left.
 #include "engine/token_counts.h"
 
 #include <gtest/gtest.h>
