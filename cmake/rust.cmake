@@ -9,7 +9,7 @@ add_custom_command(
   COMMAND ${CARGO} build --release --locked --manifest-path ${CMAKE_SOURCE_DIR}/rust/Cargo.toml
           --target-dir ${PLUMB_RUST_TARGET}
   DEPENDS ${PLUMB_RUST_SOURCES} ${CMAKE_SOURCE_DIR}/rust/Cargo.toml ${CMAKE_SOURCE_DIR}/rust/Cargo.lock
-  USES_TERMINAL COMMENT "cargo build (tokenizers, minijinja)")
+  USES_TERMINAL COMMENT "cargo build (tokenizers, minijinja, llguidance)")
 add_custom_target(plumb_rust_build DEPENDS ${PLUMB_RUST_LIB})
 add_library(plumb_rust INTERFACE)
 target_include_directories(plumb_rust INTERFACE ${CMAKE_SOURCE_DIR}/rust/include)

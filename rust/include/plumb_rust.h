@@ -2,8 +2,9 @@
 // base/hash.cc only.
 // Ownership: a plumb_view is borrowed for the call; what a function fills is the caller's, freed by
 // the function named beside it; a handle is freed once, by its _free. Handles are immutable: any
-// thread, any number at a time. Nothing unwinds out of here: a panic becomes PLUMB_INTERNAL. A
-// function that returns a code leaves its outputs empty on error and puts a message in *error.
+// thread, any number at a time; but a plumb_grammar_state is one thread's at a time. Nothing
+// unwinds out of here: a panic becomes PLUMB_INTERNAL. A function that returns a code leaves its
+// outputs empty on error and puts a message in *error.
 #pragma once
 
 #include <stddef.h>
@@ -98,6 +99,52 @@ void plumb_template_free(plumb_template* compiled);
 // PLUMB_INVALID: the template raised an exception or does not take this input.
 int32_t plumb_template_render(const plumb_template* compiled, plumb_view context,
                               size_t output_bytes_max, plumb_buffer* out, plumb_buffer* error);
+
+// grammars (grammar_abi.rs)
+
+typedef struct plumb_grammar_vocabulary plumb_grammar_vocabulary;
+typedef struct plumb_grammar plumb_grammar;
+typedef struct plumb_grammar_state plumb_grammar_state;
+
+// What all grammars over a tokenizer share; needs the tokenizer for this call alone.
+int32_t plumb_grammar_vocabulary_new(const plumb_tokenizer* tokenizer, const uint32_t* end_tokens,
+                                     size_t end_count, plumb_grammar_vocabulary** out,
+                                     plumb_buffer* error);
+void plumb_grammar_vocabulary_free(plumb_grammar_vocabulary* vocabulary);
+
+typedef struct {
+  uint8_t kind;  // a value of text::GrammarKind
+  plumb_view source;
+  const plumb_view* choices;
+  size_t choice_count;
+  plumb_view end_text;  // stands after the grammar; empty when nothing or a token does
+  uint32_t end_token;   // or UINT32_MAX
+} plumb_grammar_spec;
+
+// PLUMB_INVALID: malformed, or it allows nothing; PLUMB_UNSUPPORTED: it cannot be enforced, the
+// message names what; PLUMB_LIMIT: too large. Keeps the vocabulary alive, as a state its grammar.
+int32_t plumb_grammar_compile(const plumb_grammar_vocabulary* vocabulary,
+                              const plumb_grammar_spec* spec, plumb_grammar** out,
+                              plumb_buffer* error);
+void plumb_grammar_free(plumb_grammar* grammar);
+
+int32_t plumb_grammar_state_new(const plumb_grammar* grammar, plumb_grammar_state** out,
+                                plumb_buffer* error);
+void plumb_grammar_state_free(plumb_grammar_state* state);
+
+// The functions of text::GrammarState. PLUMB_LIMIT: the grammar is too complex at this place.
+int32_t plumb_grammar_state_mask(plumb_grammar_state* state, uint32_t* mask, size_t words,
+                                 plumb_buffer* error);
+// *accepted is 0, and nothing changed, when the token is not allowed.
+int32_t plumb_grammar_state_accept(plumb_grammar_state* state, uint32_t token, uint8_t* accepted,
+                                   plumb_buffer* error);
+int32_t plumb_grammar_state_rollback(plumb_grammar_state* state, size_t count, plumb_buffer* error);
+int32_t plumb_grammar_state_count_allowed(plumb_grammar_state* state, const uint32_t* tokens,
+                                          size_t count, size_t* allowed, plumb_buffer* error);
+int32_t plumb_grammar_state_forced(plumb_grammar_state* state, size_t max, plumb_ids* out,
+                                   plumb_buffer* error);
+int32_t plumb_grammar_state_complete(plumb_grammar_state* state, uint8_t* complete,
+                                     plumb_buffer* error);
 
 #ifdef __cplusplus
 }

@@ -1,14 +1,27 @@
 //! The Rust side of plumb, behind the C ABI of include/plumb_rust.h: what good crates do and C++
 //! has no equal for. Tokenizers here; every function that C++ calls goes through `abi::guard`. Read
 //! in this order: abi, tokenizer_abi, vocabulary (which tokenizer), pretokenizer, the models
-//! (byte_level, spm, wordpiece), tokenizer_json; then template and template_abi; hash (BLAKE3).
+//! (byte_level, spm, wordpiece), tokenizer_json; then template and template_abi; grammar_abi,
+//! grammar, grammar_source and what it names; hash (BLAKE3).
 
 mod abi;
 mod added_tokens;
 mod byte_level;
 mod calendar;
+mod ebnf;
+mod ebnf_parse;
+mod grammar;
+mod grammar_abi;
+mod grammar_source;
+mod grammar_vocabulary;
 mod hash;
+mod lark_guard;
+mod pattern;
 mod pretokenizer;
+mod schema;
+mod schema_refs;
+mod schema_rewrite;
+mod schema_values;
 mod spm;
 mod template;
 mod template_abi;

@@ -242,6 +242,7 @@ bool Tokenizer::IsControl(TokenId id) const {
   return plumb_tokenizer_is_control(state_->handle.get(), base::Index(id)) != 0;
 }
 
+const plumb_tokenizer* Tokenizer::rust() const { return state_->handle.get(); }
 uint32_t Tokenizer::size() const { return plumb_tokenizer_size(state_->handle.get()); }
 std::optional<TokenId> Tokenizer::bos() const { return state_->bos; }
 std::optional<TokenId> Tokenizer::eos() const { return state_->eos; }

@@ -16,6 +16,8 @@
 #include "base/result.h"
 #include "base/token_id.h"
 
+struct plumb_tokenizer;  // rust/include/plumb_rust.h
+
 namespace plumb::text {
 
 using base::TokenId;
@@ -84,6 +86,9 @@ class Tokenizer {
   std::optional<TokenId> eos() const;
   // Every token that ends an answer (EOS, EOT, "<|im_end|>" and the like), ascending.
   std::span<const TokenId> end_tokens() const;
+
+  // The library's handle; for this module alone.
+  const ::plumb_tokenizer* rust() const;
 
   static constexpr uint64_t kTextBytesMax = 16u << 20;
 

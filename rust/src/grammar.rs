@@ -1,0 +1,260 @@
+//! Compiled grammars and where one answer stands in them, over llguidance. A state is a function of
+//! the accepted tokens alone: each has lexer caches of its own, copied from the grammar as compiled,
+//! and what overruns a limit is tried once more from there, so that neither other answers nor drafts
+//! taken back decide what is refused. Read next: grammar_source.rs (what is compiled), grammar_abi.
+
+use std::sync::{Arc, Mutex};
+
+use llguidance::api::TopLevelGrammar;
+use llguidance::TokenParser;
+
+use crate::abi::Failure;
+use crate::grammar_vocabulary::GrammarVocabulary;
+
+/// llguidance recurses over references and rules; its depth is bounded by the sizes of sources,
+/// which a stack of this size (reserved, not used) holds.
+const COMPILE_STACK_BYTES: usize = 256 << 20;
+
+/// The first line of a message that may go on with a dump, cut to what a person reads.
+pub fn first_line(error: &dyn std::fmt::Display) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    line.chars().take(300).collect()
+}
+
+/// Runs `body` on a thread with a large stack.
+pub fn with_stack<T: Send>(body: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new()
+            .name("grammar-compile".into())
+            .stack_size(COMPILE_STACK_BYTES)
+            .spawn_scoped(scope, body)
+            .map_err(|error| Failure::Internal(format!("no thread to compile on: {error}")))?;
+        match thread.join() {
+            Ok(result) => result,
+            Err(_) => Err(Failure::Invalid("the grammar cannot be compiled".into())),
+        }
+    })
+}
+
+/// Immutable; any thread.
+pub struct Grammar {
+    vocabulary: Arc<GrammarVocabulary>,
+    pristine: Mutex<TokenParser>,
+    first_mask: Vec<u32>,
+}
+
+impl Grammar {
+    /// Errors of llguidance come back as text: what they mean depends on the kind of source.
+    pub fn compile(
+        vocabulary: &Arc<GrammarVocabulary>,
+        source: TopLevelGrammar,
+    ) -> Result<Grammar, String> {
+        let mut parser =
+            vocabulary.factory.create_parser(source).map_err(|error| first_line(&error))?;
+        parser.start_without_prompt();
+        // Also tells whether the grammar allows anything, and warms what all its answers use.
+        let mut first_mask = vec![0; vocabulary.size().div_ceil(32)];
+        let mask = parser.compute_mask().map_err(|error| match first_line(&error).as_str() {
+            "NoExtensionBias" => "unsatisfiable: nothing may be written".to_string(),
+            message => message.to_string(),
+        })?;
+        copy_mask(mask.as_slice(), &mut first_mask);
+        Ok(Grammar { vocabulary: vocabulary.clone(), pristine: Mutex::new(parser), first_mask })
+    }
+
+    fn new_parser(&self) -> TokenParser {
+        // Not poisoned: deep_clone is all that is ever done under this lock.
+        self.pristine.lock().unwrap().deep_clone()
+    }
+}
+
+fn copy_mask(from: &[u32], to: &mut [u32]) {
+    let words = from.len().min(to.len());
+    to[..words].copy_from_slice(&from[..words]);
+    to[words..].fill(0);
+}
+
+/// Where one answer stands. One thread at a time.
+pub struct State {
+    grammar: Arc<Grammar>,
+    parser: TokenParser,
+    tokens: Vec<u32>,
+    ended: bool,    // an end token stands after `tokens`
+    broken: bool,   // the parser met a limit: it must be built anew before its next use
+    mask: Vec<u32>, // of the present position, when mask_known
+    mask_known: bool,
+}
+
+impl State {
+    pub fn new(grammar: &Arc<Grammar>) -> State {
+        State {
+            parser: grammar.new_parser(),
+            tokens: Vec::new(),
+            ended: false,
+            broken: false,
+            mask: grammar.first_mask.clone(),
+            mask_known: true,
+            grammar: grammar.clone(),
+        }
+    }
+
+    fn is_end(&self, token: u32) -> bool {
+        self.grammar.vocabulary.end_tokens.contains(&token)
+    }
+
+    /// Runs `step`; where it fails, once more on a parser built anew, which is what decides.
+    fn twice<T>(
+        &mut self,
+        step: impl Fn(&mut TokenParser) -> anyhow::Result<T>,
+    ) -> Result<T, Failure> {
+        if !self.broken {
+            match step(&mut self.parser) {
+                Ok(value) => return Ok(value),
+                Err(_) => self.broken = true,
+            }
+        }
+        let overrun = |error: anyhow::Error| {
+            Failure::Limit(format!("the grammar is too complex here: {}", first_line(&error)))
+        };
+        self.parser = self.grammar.new_parser();
+        for token in &self.tokens {
+            self.parser.consume_token(*token).map_err(overrun)?;
+        }
+        let value = step(&mut self.parser).map_err(overrun)?;
+        self.broken = false;
+        Ok(value)
+    }
+
+    fn accepting(&mut self) -> Result<bool, Failure> {
+        self.twice(|parser| Ok(parser.is_accepting()))
+    }
+
+    /// Nothing may follow but an end token. White space that a grammar would still skip does not
+    /// count: it belongs between parts, not after the last.
+    pub fn complete(&mut self) -> Result<bool, Failure> {
+        if self.ended {
+            return Ok(true);
+        }
+        self.twice(|parser| Ok(parser.is_accepting() && !parser.parser.can_advance()))
+    }
+
+    fn know_mask(&mut self) -> Result<(), Failure> {
+        if self.mask_known {
+            return Ok(());
+        }
+        if self.complete()? {
+            self.mask.fill(0);
+            for token in &self.grammar.vocabulary.end_tokens {
+                self.mask[*token as usize / 32] |= 1 << (token % 32);
+            }
+        } else {
+            let mask = self.twice(|parser| parser.compute_mask())?;
+            copy_mask(mask.as_slice(), &mut self.mask);
+        }
+        self.mask_known = true;
+        Ok(())
+    }
+
+    pub fn fill_mask(&mut self, out: &mut [u32]) -> Result<(), Failure> {
+        self.know_mask()?;
+        copy_mask(&self.mask, out);
+        Ok(())
+    }
+
+    /// Whether `token` may come next.
+    fn allows(&mut self, token: u32) -> Result<bool, Failure> {
+        if token as usize >= self.grammar.vocabulary.size() || self.ended {
+            return Ok(false);
+        }
+        if self.mask_known {
+            return Ok(self.mask[token as usize / 32] >> (token % 32) & 1 == 1);
+        }
+        if self.is_end(token) {
+            return self.accepting();
+        }
+        if self.complete()? {
+            return Ok(false);
+        }
+        self.twice(|parser| {
+            let count = parser.validate_tokens_raw(&[token])?;
+            match parser.parser.get_error() {
+                Some(error) => Err(anyhow::anyhow!(error.message())),
+                None => Ok(count == 1),
+            }
+        })
+    }
+
+    /// False, and nothing changed, when `token` is not allowed.
+    pub fn accept(&mut self, token: u32) -> Result<bool, Failure> {
+        if !self.allows(token)? {
+            return Ok(false);
+        }
+        if self.is_end(token) {
+            self.ended = true;
+        } else {
+            self.twice(|parser| parser.consume_token(token))?;
+            self.tokens.push(token);
+        }
+        self.mask_known = false;
+        Ok(true)
+    }
+
+    /// Takes back the newest `count` accepted tokens.
+    pub fn rollback(&mut self, count: usize) -> Result<(), Failure> {
+        let mut count = count;
+        if count == 0 {
+            return Ok(());
+        }
+        self.mask_known = false;
+        if std::mem::take(&mut self.ended) {
+            count -= 1;
+        }
+        if count > self.tokens.len() {
+            return Err(Failure::Internal("more tokens are taken back than were accepted".into()));
+        }
+        self.tokens.truncate(self.tokens.len() - count);
+        self.broken = self.broken || self.parser.rollback(count).is_err();
+        Ok(())
+    }
+
+    /// How many of `tokens` could be accepted in turn.
+    pub fn count_allowed(&mut self, tokens: &[u32]) -> Result<usize, Failure> {
+        let mut count = 0;
+        for token in tokens {
+            // What overruns a limit is not allowed; the state is as before either way.
+            match self.accept(*token) {
+                Ok(true) => count += 1,
+                Ok(false) | Err(_) => break,
+            }
+        }
+        self.rollback(count)?;
+        Ok(count)
+    }
+
+    /// Tokens that are sure to follow: each is the only one that its mask allows.
+    pub fn forced(&mut self, max: usize) -> Result<Vec<u32>, Failure> {
+        let mut forced = Vec::new();
+        while forced.len() < max && self.know_mask().is_ok() {
+            let Some(token) = only_bit(&self.mask) else { break };
+            if self.ended || !self.accept(token).unwrap_or(false) {
+                break;
+            }
+            forced.push(token);
+        }
+        self.rollback(forced.len())?;
+        Ok(forced)
+    }
+}
+
+/// The index of the one bit that is set, if it is one.
+fn only_bit(words: &[u32]) -> Option<u32> {
+    let mut found = None;
+    for (index, word) in words.iter().enumerate().filter(|(_, word)| **word != 0) {
+        if found.is_some() || word.count_ones() != 1 {
+            return None;
+        }
+        found = Some(index as u32 * 32 + word.trailing_zeros());
+    }
+    found
+}

@@ -1,0 +1,172 @@
+// text/grammar_schema_test.cc
+// JSON Schema keyword by keyword: texts that a schema takes and texts that it does not. The
+// JSON-Schema-Test-Suite is run by eval/quality/json_schema_suite.sh.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "text/grammar_testing.h"
+
+namespace plumb::text {
+namespace {
+
+struct Case {
+  const char* schema;
+  std::vector<const char*> good;
+  std::vector<const char*> bad;
+};
+
+class GrammarSchemaTest : public ::testing::Test {
+ protected:
+  void Check(const std::vector<Case>& cases) {
+    for (const Case& c : cases) {
+      auto grammar = compiler_.Compile({.kind = GrammarKind::kJsonSchema, .source = c.schema});
+      ASSERT_TRUE(grammar.ok()) << c.schema << ": " << grammar.status().ToString();
+      for (const char* text : c.good)
+        EXPECT_TRUE(testing::Takes(**grammar, *tokenizer_, text)) << text << " by " << c.schema;
+      for (const char* text : c.bad)
+        EXPECT_FALSE(testing::Takes(**grammar, *tokenizer_, text)) << text << " by " << c.schema;
+    }
+  }
+  void Refuses(const char* schema, const char* says) {
+    auto grammar = compiler_.Compile({.kind = GrammarKind::kJsonSchema, .source = schema});
+    ASSERT_FALSE(grammar.ok()) << schema;
+    EXPECT_THAT(grammar.status().message(), ::testing::HasSubstr(says)) << schema;
+  }
+
+  const std::unique_ptr<Tokenizer> tokenizer_ = testing::MakeGrammarTokenizer();
+  GrammarCompiler compiler_{*tokenizer_};
+};
+
+TEST_F(GrammarSchemaTest, NumbersAndTexts) {
+  Check({
+      {R"({"type":"integer","minimum":-5,"exclusiveMaximum":120})",
+       {"-5", "0", "119"},
+       {"-6", "120", "1.5", "01", "\"1\""}},
+      {R"({"type":"number","exclusiveMinimum":0,"maximum":2.5})",
+       {"0.1", "2.5", "1"},
+       {"0", "2.51", "-1", "0.0"}},
+      {R"({"type":"integer","multipleOf":7})", {"0", "14", "-21"}, {"1", "15"}},
+      {R"({"type":"string","minLength":2,"maxLength":3})",
+       {R"("ab")", R"("日本é")", R"("a\n")"},
+       {R"("a")", R"("abcd")", "12"}},
+      {R"({"type":"string","pattern":"^[a-z]+\\d$"})", {R"("abc1")"}, {R"("abc")", R"("Abc1")"}},
+      {R"({"type":"string","pattern":"ab"})", {R"("xaby")"}, {R"("a b")"}},
+      {R"({"type":["null","boolean"]})", {"null", "true"}, {"0", "\"\""}},
+      {R"({"enum":["ab",12,null,[1,{"a":2}]]})",
+       {"\"ab\"", "12", "null", R"([1,{"a":2}])"},
+       {"\"abc\"", "1", "[1]"}},
+      {R"({"const":12.0})", {"12"}, {"13", "1"}},
+      {R"({"type":"string","format":"date"})",
+       {R"("2024-02-29")"},
+       {R"("2023-02-29")", R"("24-01-01")"}},
+      {R"({"type":"string","format":"uuid"})",
+       {R"("01234567-89ab-cdef-0123-456789abcdef")"},
+       {R"("01234567")"}},
+  });
+}
+
+TEST_F(GrammarSchemaTest, ObjectsAndArrays) {
+  Check({
+      {R"({"type":"object","required":["a"]})",
+       {R"({"a":1})", R"({"a":null,"b":2})"},
+       {"{}", "[]"}},
+      {R"({"type":"object","properties":{"a":{"type":"null"}},"additionalProperties":false})",
+       {"{}", R"({"a":null})"},
+       {R"({"a":1})", R"({"b":null})", R"({"\u0061":1})"}},
+      {R"({"type":"object","properties":{"a":{"type":"null"}},
+           "additionalProperties":{"type":"boolean"}})",
+       {R"({"a":null,"b":true})"},
+       {R"({"a":true})", R"({"b":null})"}},
+      {R"({"type":"object","patternProperties":{"^x":{"type":"integer"}},
+           "additionalProperties":false})",
+       {R"({"x1":1,"x":2})"},
+       {R"({"y":1})", R"({"x":"a"})"}},
+      {R"({"type":"object","maxProperties":1})", {"{}", R"({"a":1})"}, {R"({"a":1,"b":2})"}},
+      {R"({"type":"object","minProperties":1})", {R"({"a":1})"}, {"{}"}},
+      {R"({"type":"array","prefixItems":[{"type":"null"}],"items":{"type":"integer"}})",
+       {"[]", "[null]", "[null,1,2]"},
+       {"[1]", "[null,null]"}},
+      {R"({"type":"array","minItems":1,"maxItems":2})", {"[1]", "[1,{}]"}, {"[]", "[1,2,3]"}},
+      {R"({"type":"array","items":[{"type":"null"}],"additionalItems":false})",
+       {"[]", "[null]"},
+       {"[1]", "[null,null]"}},
+      {R"({"type":"array","contains":true,"maxContains":2})", {"[1]", "[1,2]"}, {"[]", "[1,2,3]"}},
+      {R"({"propertyNames":{"maxLength":2},"type":"object"})", {R"({"ab":1})"}, {R"({"abc":1})"}},
+  });
+}
+
+TEST_F(GrammarSchemaTest, Combinations) {
+  Check({
+      {R"({"allOf":[{"type":"integer"},{"minimum":3},{"maximum":5}]})", {"3", "5"}, {"2", "6"}},
+      {R"({"anyOf":[{"type":"null"},{"type":"string","maxLength":1}]})",
+       {"null", "\"a\""},
+       {"1", "\"ab\""}},
+      {R"({"oneOf":[{"type":"null"},{"type":"boolean"}]})", {"null", "true"}, {"1"}},
+      {R"({"not":{"type":["string","number","object"]}})", {"null", "[]"}, {"1", "\"\"", "{}"}},
+      {R"({"type":"object","not":{"required":["a"]}})", {"{}", R"({"b":1})"}, {R"({"a":1})"}},
+      {R"({"type":"integer","not":{"minimum":5}})", {"4", "-1"}, {"5"}},
+      {R"({"type":"object","properties":{"k":{"type":"boolean"},"v":{}},
+           "if":{"properties":{"k":{"const":true}},"required":["k"]},
+           "then":{"required":["v"]},"else":{"properties":{"v":false}},
+           "additionalProperties":false})",
+       {R"({"k":true,"v":1})", R"({"k":false})", "{}"},
+       {R"({"k":true})", R"({"k":false,"v":1})", R"({"v":1})"}},
+      {R"({"type":"object","dependentRequired":{"a":["b"]},"properties":{"a":{},"b":{}}})",
+       {R"({"a":1,"b":2})", R"({"b":2})", "{}"},
+       {R"({"a":1})"}},
+      {R"({"type":"object","properties":{"a":{"type":"null"}},"unevaluatedProperties":false})",
+       {R"({"a":null})", "{}"},
+       {R"({"b":1})"}},
+      {R"({"type":"object","allOf":[{"properties":{"a":{"type":"null"}}}],
+           "properties":{"b":{}},"unevaluatedProperties":false})",
+       {R"({"a":null,"b":1})"},
+       {R"({"c":1})", R"({"a":1})"}},
+  });
+}
+
+TEST_F(GrammarSchemaTest, References) {
+  Check({
+      {R"({"$ref":"#/$defs/a~1b","$defs":{"a/b":{"type":"null"}}})", {"null"}, {"1"}},
+      {R"({"$defs":{"n":{"$anchor":"here","type":"null"}},"items":{"$ref":"#here"},"type":"array"})",
+       {"[null]"},
+       {"[1]"}},
+      {R"({"$id":"http://x.y/a","$ref":"b","$defs":{"b":{"$id":"b","type":"null"}}})",
+       {"null"},
+       {"1"}},
+      {R"({"type":"object","properties":{"next":{"anyOf":[{"type":"null"},{"$ref":"#"}]}},
+           "required":["next"],"additionalProperties":false})",
+       {R"({"next":{"next":null}})"},
+       {R"({"next":{}})", "{}"}},
+  });
+}
+
+TEST_F(GrammarSchemaTest, WhatCannotBeEnforcedIsNamed) {
+  Refuses(R"({"contains":{"type":"null"}})", "\"contains\" at the root");
+  Refuses(R"({"items":{"uniqueItems":true}})", "\"uniqueItems\" at /items");
+  Refuses(R"({"minProperties":3})", "\"minProperties\"");
+  Refuses(R"({"$ref":"other.json"})", "\"$ref\" at the root");
+  Refuses(R"({"$dynamicRef":"#x"})", "\"$dynamicRef\"");
+  Refuses(R"({"not":{"pattern":"a"}})", "\"pattern\" at /not");
+  Refuses(R"({"format":"date"})", "\"format\"");
+  Refuses(R"({"type":"string","format":"iri"})", "\"format\"");
+  Refuses(R"x({"type":"string","pattern":"(?!a)"})x", "\"pattern\"");
+  Refuses(R"({"const":9007199254740993})", "\"const\"");
+  Refuses(R"({"enum":["a\u0000"]})", "\"enum\"");
+  Refuses(R"({"x-guidance":{"lenient":true}})", "\"x-guidance\"");
+  Refuses(R"({"unevaluatedProperties":false,"anyOf":[{"properties":{"a":{}}}]})",
+          "\"unevaluatedProperties\"");
+  Refuses(R"({"type":"object","properties":{"a":{},"b":{}},"maxProperties":1})",
+          "\"maxProperties\" at the root");
+  Refuses(R"({"$schema":"http://example.com/mine"})", "\"$schema\"");
+}
+
+TEST_F(GrammarSchemaTest, AnnotationsPass) {
+  Check({{R"({"title":"t","description":"d","default":1,"examples":[1],"deprecated":true,
+              "readOnly":true,"$comment":"c","x-order":3,"type":"null",
+              "$schema":"https://json-schema.org/draft/2020-12/schema"})",
+          {"null"},
+          {"1"}}});
+}
+
+}  // namespace
+}  // namespace plumb::text
