@@ -1,5 +1,6 @@
-// engine/engine.cc: the step loop, top down. Submitting, cancelling and stopping, which other
-// threads call: engine_control.cc.
+// engine/engine.cc
+// The step loop, top down, and what a turn of it takes in. Read next: engine_rows.cc (what is
+// computed), engine_sample.cc (what comes of it); engine_control.cc has what other threads call.
 #include "engine/engine.h"
 
 #include <algorithm>
@@ -10,10 +11,10 @@ namespace plumb::engine {
 
 void Engine::Run() {
   for (;;) {
-    if (live_.empty()) {
-      auto arrival = arrivals_.Pop();  // the only place where the thread waits
+    if (active_ == 0) {
+      auto arrival = arrivals_.Pop();  // the only place where an idle engine waits
       if (!arrival) return;            // closed by Drain
-      Accept(std::move(*arrival), clock_.Now());
+      if (*arrival != nullptr) Accept(std::move(*arrival), clock_.Now());
     }
     Step();
   }
@@ -22,46 +23,68 @@ void Engine::Run() {
 bool Engine::Step() {
   const base::Instant begin = clock_.Now();
   Receive(begin);
-  if (live_.empty()) return false;
-  const StepPlan& plan = scheduler_.Plan();
-  UpdateGauges();
+  if (active_ == 0) return false;
+  Guess();
+  const base::Instant guessed = clock_.Now();
+  const StepPlan& plan = MakePlan();
+  Prepare(plan);
+  host_.PostMasks();
   Forward(plan);
-  scheduler_.Commit(clock_.Now() - begin);
-  Sample(plan);
-  Publish(plan);
-  counters_.steps.fetch_add(1, std::memory_order_relaxed);
-  const base::Duration elapsed = clock_.Now() - begin;
-  counters_.busy_ns.fetch_add(elapsed.ns, std::memory_order_relaxed);
-  if (options_.metrics != nullptr) {
-    options_.metrics->step_seconds.Observe(elapsed);
-    options_.metrics->step_tokens.Observe(plan.rows);
-  }
-  last_progress_ns_.store((begin + elapsed).ns, std::memory_order_relaxed);
+  AwaitMasks();
+  SampleRows();
+  Commit(clock_.Now() - guessed);
+  Conclude();
+  PostHandOver();
+  CountStep(begin);
   return true;
 }
 
 void Engine::Receive(base::Instant now) {
+  TraceScope scope(options_.trace, clock_, TracePhase::kReceive, step_);
+  stalled_.store(false, std::memory_order_relaxed);
   // Taken down before the arrivals are taken in: a request that is submitted and cancelled
   // meanwhile leaves the flag up for the next turn, when it is here to be found.
   const bool cancelling = cancel_pending_.exchange(false, std::memory_order_acquire);
-  while (auto arrival = arrivals_.TryPop()) Accept(std::move(*arrival), now);
+  const bool host_ended = ended_by_host_.exchange(false, std::memory_order_acquire);
+  while (auto arrival = arrivals_.TryPop()) {
+    if (*arrival != nullptr) Accept(std::move(*arrival), now);
+  }
+  if (host_ended) RemoveWhatHostEnded();
   EndOverdueAndCancelled(now, cancelling);
-  std::erase_if(live_, [](const auto& live) { return live->unfinished == 0; });
+  if (swap_pending_.load(std::memory_order_acquire)) ServeSwap();
   UpdateGauges();
+  PostHandOver();  // before the forward: an end does not wait for it
+  FreeWhatEnded();
 }
 
 void Engine::Accept(std::unique_ptr<LiveRequest> live, base::Instant now) {
+  // Submitted before the weights changed: its pages have other names now.
+  if (live->names_version != weights_version()) Rename(*live);
   for (const auto& sample : live->samples) {
     sample->sequence.order = next_order_++;
     scheduler_.Add(sample->sequence);
   }
   live_.push_back(std::move(live));
+  ++active_;
   last_progress_ns_.store(now.ns, std::memory_order_relaxed);
+}
+
+void Engine::RemoveWhatHostEnded() {
+  for (const auto& live : live_) {
+    if (live->unfinished == 0) continue;
+    for (const auto& sample : live->samples) {
+      const bool ended = sample->ended_by_host.load(std::memory_order_relaxed);
+      if (!ended || sample->sequence.state == SequenceState::kEnded) continue;
+      Remove(*sample);
+      live->free_after = host_.posted();
+    }
+  }
 }
 
 void Engine::EndOverdueAndCancelled(base::Instant now, bool cancelling) {
   const bool stopping = now.ns >= drain_deadline_ns_.load(std::memory_order_acquire);
   for (const auto& live : live_) {
+    if (live->unfinished == 0) continue;
     if (stopping || (cancelling && live->cancelled.load(std::memory_order_relaxed))) {
       End(*live, FinishReason::kCancelled, base::OkStatus());
     } else if (now >= live->request.deadline) {
@@ -72,120 +95,82 @@ void Engine::EndOverdueAndCancelled(base::Instant now, bool cancelling) {
   }
 }
 
-void Engine::Forward(const StepPlan& plan) {
-  rows_.clear();
-  for (const PlannedRows& item : plan.items) {
-    engine::Sample& sample = *item.sequence->sample;
-    if (!sample.started) Begin(sample);
-    rows_.push_back({.tokens = std::span(sample.tokens).subspan(item.position, item.rows),
-                     .position = item.position,
-                     .pages = item.sequence->page_data,
-                     .logits_rows = item.samples ? 1u : 0u});
+void Engine::End(LiveRequest& live, FinishReason reason, const base::Status& status) {
+  for (const auto& sample : live.samples) {
+    if (sample->sequence.state == SequenceState::kEnded) continue;
+    HandedSample& handed = host_.current().samples.emplace_back(NewHanded(*sample));
+    handed.end = reason;
+    handed.status = status;
+    Remove(*sample);
   }
-  const size_t vocabulary_size = model_.info().vocabulary_size;
-  model_.Forward(rows_, std::span(logits_).first(plan.logits_rows * vocabulary_size));
-  counters_.computed_rows.fetch_add(plan.rows, std::memory_order_relaxed);
+  live.free_after = host_.posted() + 1;
 }
 
-void Engine::Begin(engine::Sample& sample) {
-  const Request& request = sample.request.request;
-  sample.started = true;
-  sample.tokens.reserve(sample.sequence.length_max);
-  sample.tokens.assign(request.prompt.begin(), request.prompt.end());
-  sample.sequence.tokens = sample.tokens.data();
-  if (UsesPenalties(request.sampling)) {
-    sample.counts.Reset(std::min(model_.info().vocabulary_size, sample.sequence.length_max));
-    for (const TokenId token : request.prompt) sample.counts.AddPrompt(token);
-  }
-  counters_.prompt_tokens.fetch_add(request.prompt.size(), std::memory_order_relaxed);
+void Engine::Remove(Sample& sample) {
+  LiveRequest& live = sample.request;
+  scheduler_.Remove(sample.sequence);
+  CHECK(live.unfinished > 0);
+  if (--live.unfinished == 0) --active_;
+  if (sample.started) return;
   std::lock_guard lock(registry_mutex_);
   --waiting_;
 }
 
-void Engine::Sample(const StepPlan& plan) {
-  const size_t vocabulary_size = model_.info().vocabulary_size;
-  size_t row = 0;
-  for (const PlannedRows& item : plan.items) {
-    if (!item.samples) continue;
-    engine::Sample& sample = *item.sequence->sample;
-    const SamplingParams& params = sample.request.request.sampling;
-    const std::span<float> logits =
-        std::span(logits_).subspan(row * vocabulary_size, vocabulary_size);
-    SampleResult& result = results_[row++];
-    const NoiseKey key{
-        .seed = params.seed, .sample_index = sample.index, .position = item.sequence->length};
-    sampler_.Sample(logits, params, sample.counts, key, result);
-    if (!result.status.ok()) continue;
-    sample.tokens.push_back(result.token);
-    if (UsesPenalties(params)) sample.counts.AddGenerated(result.token);
-    ++item.sequence->length;
-  }
+HandedSample Engine::NewHanded(Sample& sample) {
+  return {.sample = &sample,
+          .cached_tokens = sample.sequence.cached,
+          .weights_version = sample.weights_version};
 }
 
-void Engine::Publish(const StepPlan& plan) {
-  const base::Instant now = clock_.Now();
-  size_t row = 0;
-  for (const PlannedRows& item : plan.items) {
-    if (!item.samples) continue;
-    engine::Sample& sample = *item.sequence->sample;
-    SampleResult& result = results_[row++];
-    if (result.status.ok()) {
-      Deliver(sample, publisher_.Next(sample, result), now);
-    } else {
-      Finish(sample, publisher_.Last(sample, FinishReason::kError, std::move(result.status)));
-    }
-  }
+void Engine::FreeWhatEnded() {
+  std::erase_if(live_, [this](const auto& live) {
+    return live->unfinished == 0 && live->published.load(std::memory_order_acquire) &&
+           host_.done() >= live->free_after;
+  });
 }
 
-void Engine::Deliver(engine::Sample& sample, TokenEvent event, base::Instant now) {
-  const bool first = sample.tokens.size() == sample.request.request.prompt.size() + 1;
-  if (options_.metrics != nullptr && first) {
-    options_.metrics->first_token_seconds.Observe(now - sample.request.arrival);
-  } else if (options_.metrics != nullptr) {
-    options_.metrics->inter_token_seconds.Observe(now - sample.last_token);
-  }
-  sample.last_token = now;
-  counters_.generated_tokens.fetch_add(1, std::memory_order_relaxed);
-  if (event.finish) {
-    Finish(sample, std::move(event));
-  } else {
-    sample.request.sink.OnEvent(std::move(event));
-  }
+void Engine::AwaitMasks() {
+  if (host_.masks().items.empty()) return;
+  TraceScope scope(options_.trace, clock_, TracePhase::kMaskWait, step_);
+  host_.AwaitMasks();
 }
 
-void Engine::Finish(engine::Sample& sample, TokenEvent event) {
-  LiveRequest& live = sample.request;
-  scheduler_.Remove(sample.sequence);
-  CHECK(live.unfinished > 0);
-  --live.unfinished;
-  {
-    std::lock_guard lock(registry_mutex_);
-    if (!sample.started) --waiting_;
-    if (live.unfinished == 0) registry_.erase(static_cast<uint64_t>(live.request.id));
-  }
-  switch (event.finish->reason) {
-    case FinishReason::kStop:
-      counters_.samples_stop.fetch_add(1, std::memory_order_relaxed);
-      break;
-    case FinishReason::kLength:
-      counters_.samples_length.fetch_add(1, std::memory_order_relaxed);
-      break;
-    case FinishReason::kCancelled:
-      counters_.samples_cancelled.fetch_add(1, std::memory_order_relaxed);
-      break;
-    case FinishReason::kError:
-      counters_.samples_error.fetch_add(1, std::memory_order_relaxed);
-      break;
+void Engine::Commit(base::Duration elapsed) {
+  TraceScope scope(options_.trace, clock_, TracePhase::kCommit, step_);
+  // What was to be expected, before this step is learned from.
+  const base::Duration predicted = scheduler_.cost().Predict(planned_);
+  speculator_.Observe(draft_rows_, predicted, elapsed);
+  scheduler_.Commit(elapsed);
+  retry_after_.Observe(scheduler_.starts(), elapsed);
+}
+
+void Engine::Conclude() {
+  const HandOver& hand_over = host_.current();
+  for (const HandedSample& handed : hand_over.samples) {
+    if (!handed.end) continue;
+    Remove(*handed.sample);
+    handed.sample->request.free_after = host_.posted() + 1;
   }
   UpdateGauges();
-  live.sink.OnEvent(std::move(event));
 }
 
-void Engine::End(LiveRequest& live, FinishReason reason, const base::Status& status) {
-  for (const auto& sample : live.samples) {
-    if (sample->sequence.state == SequenceState::kEnded) continue;
-    Finish(*sample, publisher_.Last(*sample, reason, status));
+void Engine::PostHandOver() {
+  if (host_.current().samples.empty()) return;
+  TraceScope scope(options_.trace, clock_, TracePhase::kHandOver, step_);
+  host_.current().step = step_;
+  host_.Post();
+}
+
+void Engine::CountStep(base::Instant begin) {
+  const base::Instant now = clock_.Now();
+  ++step_;
+  counters_.steps.fetch_add(1, std::memory_order_relaxed);
+  counters_.busy_ns.fetch_add((now - begin).ns, std::memory_order_relaxed);
+  if (options_.metrics != nullptr) {
+    options_.metrics->step_seconds.Observe(now - begin);
+    options_.metrics->step_tokens.Observe(planned_.rows);
   }
+  last_progress_ns_.store(now.ns, std::memory_order_relaxed);
 }
 
 void Engine::UpdateGauges() {
@@ -199,8 +184,9 @@ void Engine::UpdateGauges() {
   counters_.preemptions.store(scheduler_.preemptions(), std::memory_order_relaxed);
   counters_.prefix_hits.store(scheduler_.pages().hits(), std::memory_order_relaxed);
   counters_.cached_tokens.store(scheduler_.pages().reused_tokens(), std::memory_order_relaxed);
-  if (tree_ == nullptr) return;
-  counters_.page_evictions.store(tree_->evictions(), std::memory_order_relaxed);
+  if (tree_ != nullptr) {
+    counters_.page_evictions.store(tree_->evictions(), std::memory_order_relaxed);
+  }
 }
 
 }  // namespace plumb::engine

@@ -14,6 +14,7 @@
 
 #include "base/random.h"
 #include "engine/engine.h"
+#include "engine/grammar_testing.h"
 #include "engine/hash_model.h"
 #include "engine/oracle_testing.h"
 #include "text/tokenizer.h"
@@ -68,6 +69,11 @@ class Collector final : public EventSink {
     answer.tokens.insert(answer.tokens.end(), event.tokens.begin(), event.tokens.end());
     answer.text += event.text;
     for (auto& logprob : event.logprobs) answer.logprobs.push_back(std::move(logprob));
+    EXPECT_TRUE(event.prompt_logprobs.empty() || answer.tokens.size() == event.tokens.size())
+        << "they come before the first token";
+    for (auto& logprob : event.prompt_logprobs) {
+      answer.prompt_logprobs.push_back(std::move(logprob));
+    }
     if (event.finish) {
       answer.finish = std::move(event.finish);
       ++ended_;
@@ -133,6 +139,22 @@ inline Request RandomRequest(base::Rng& rng, uint64_t id, uint32_t prompt_tokens
   if (params.logprobs) params.top_logprobs = static_cast<uint32_t>(rng.Below(6));
   request.samples = rng.Below(6) == 0 ? 3 : 1;
   return request;
+}
+
+// What the engine has beyond plain answers, at random: grammar, prompt log-probabilities, priority,
+// tenant, speculation. Such answers still are those of the oracle.
+inline void AddFeatures(base::Rng& rng, Request& request) {
+  request.priority = static_cast<Priority>(rng.Below(3));
+  request.tenant = rng.Below(3);
+  request.isolation.bytes[0] = static_cast<uint8_t>(request.tenant);
+  request.speculation = static_cast<Speculation>(rng.Below(5));
+  request.prompt_logprobs = rng.Below(5) == 0;
+  if (rng.Below(3) > 0) return;
+  FakeGrammarOptions grammar{.seed = rng.Next(), .end_token = kEndToken};
+  if (rng.Below(2) == 0) grammar.tokens_max = static_cast<uint32_t>(1 + rng.Below(40));
+  if (rng.Below(8) == 0) grammar.fails_after = static_cast<uint32_t>(rng.Below(30));
+  request.grammar = std::make_shared<FakeGrammar>(grammar);
+  request.sampling.ignore_end = false;
 }
 
 }  // namespace plumb::engine

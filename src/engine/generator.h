@@ -9,8 +9,8 @@
 
 namespace plumb::engine {
 
-// Receives the events of a request. Called on the generator's thread: must not block, throw, or
-// call back into the generator (Cancel excepted).
+// Receives the events of a request. Called on the generator's threads, by one at a time: must not
+// block, throw, or call back into the generator (Cancel excepted).
 class EventSink {
  public:
   virtual ~EventSink() = default;

@@ -31,6 +31,9 @@ class HashModel final : public model::Model {
     info_.numerics_id = "hash";
   }
 
+  // Other weights: other logits for the same tokens, and other bytes in pages.
+  void set_salt(uint64_t salt) { salt_ = salt; }
+
   // Called at the start of each Forward, and with each row of logits; for faults and for stopping
   // in the middle of a step.
   std::function<void()> before_forward;
@@ -52,7 +55,7 @@ class HashModel final : public model::Model {
         const uint64_t position = sequence.position + i;
         CHECK(base::Index(sequence.tokens[i]) < info_.vocabulary_size);
         const uint64_t before = position == 0 ? 0 : Read(sequence, position - 1);
-        Write(sequence, position, Next(before, sequence.tokens[i], position));
+        Write(sequence, position, Next(before ^ salt_, sequence.tokens[i], position));
         if (i + sequence.logits_rows < sequence.tokens.size()) continue;
         FillRow(Digest(sequence, position),
                 logits.subspan(logits_rows++ * info_.vocabulary_size, info_.vocabulary_size));
@@ -66,7 +69,7 @@ class HashModel final : public model::Model {
   std::vector<float> LogitsOf(std::span<const TokenId> tokens) const {
     uint64_t hash = 0, digest = 0;
     for (size_t i = 0; i < tokens.size(); ++i) {
-      hash = Next(hash, tokens[i], i);
+      hash = Next(hash ^ salt_, tokens[i], i);
       digest = Mix(digest ^ hash);
     }
     std::vector<float> logits(info_.vocabulary_size);
@@ -115,6 +118,7 @@ class HashModel final : public model::Model {
   }
 
   model::ModelInfo info_;
+  uint64_t salt_ = 0;
   const uint32_t rows_max_;
   const uint32_t logits_rows_max_;
 };

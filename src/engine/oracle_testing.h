@@ -16,6 +16,7 @@
 #include "engine/request.h"
 #include "engine/sampler_reference.h"
 #include "text/detokenizer.h"
+#include "text/grammar.h"
 #include "text/tokenizer.h"
 
 namespace plumb::engine {
@@ -30,6 +31,7 @@ struct Answer {
   std::vector<TokenId> tokens;
   std::string text;
   std::vector<TokenLogprob> logprobs;
+  std::vector<TokenLogprob> prompt_logprobs;
   std::optional<Finish> finish;
 };
 
@@ -44,21 +46,36 @@ class Oracle {
     std::vector<TokenId> all = request.prompt;
     Finish finish{.reason = FinishReason::kLength};
     bool ended = false;
+    if (request.prompt_logprobs && sample == 0) answer.prompt_logprobs = DescribePrompt(request);
+    const auto grammar = request.grammar != nullptr ? request.grammar->NewState() : nullptr;
+    std::vector<uint32_t> mask(grammar != nullptr ? (kVocabularySize + 31) / 32 : 0);
     while (!ended && answer.tokens.size() < params.tokens_max) {
       const auto logits = model_.LogitsOf(all);
       const NoiseKey key{params.seed, sample, static_cast<uint32_t>(all.size())};
-      const TokenId token{
-          ReferenceSample(logits, kTokenizerSize, params, request.prompt, answer.tokens, key)};
+      if (grammar != nullptr) {
+        if (finish.status = grammar->FillMask(mask); !finish.status.ok()) {
+          finish.reason = FinishReason::kError;
+          answer.text = Text(answer.tokens.size(), answer.tokens, true);
+          break;
+        }
+      }
+      const TokenId token{ReferenceSample(logits, kTokenizerSize, params, request.prompt,
+                                          answer.tokens, key, mask)};
       if (params.logprobs) answer.logprobs.push_back(Logprob(logits, token, params.top_logprobs));
       all.push_back(token);
       answer.tokens.push_back(token);
       const auto& stops = params.stop_tokens;
       ended = (token == TokenId{kEndToken} && !params.ignore_end) ||
               std::find(stops.begin(), stops.end(), token) != stops.end();
-      if (ended) finish.reason = FinishReason::kStop;
       // The ending token has no text of its own.
-      answer.text = Text(answer.tokens.size() - ended, answer.tokens,
-                         ended || answer.tokens.size() == params.tokens_max);
+      const size_t with_text = answer.tokens.size() - ended;
+      if (!ended && grammar != nullptr) {
+        CHECK(grammar->Accept(token).ok());
+        ended = grammar->Complete();
+      }
+      if (ended) finish.reason = FinishReason::kStop;
+      answer.text =
+          Text(with_text, answer.tokens, ended || answer.tokens.size() == params.tokens_max);
       if (const auto stop = CutAtStop(answer.text, params.stop)) {
         ended = true;
         finish.reason = FinishReason::kStop;
@@ -72,6 +89,15 @@ class Oracle {
   }
 
  private:
+  std::vector<TokenLogprob> DescribePrompt(const Request& request) const {
+    std::vector<TokenLogprob> result;
+    for (size_t i = 1; i < request.prompt.size(); ++i) {
+      const auto logits = model_.LogitsOf(std::span(request.prompt).first(i));
+      result.push_back(Logprob(logits, request.prompt[i], request.sampling.top_logprobs));
+    }
+    return result;
+  }
+
   std::string Text(size_t count, std::span<const TokenId> tokens, bool whole) const {
     text::Detokenizer detokenizer(tokenizer_);
     std::string text;
@@ -111,10 +137,11 @@ class Oracle {
   const text::Tokenizer& tokenizer_;
 };
 
-inline void ExpectSameLogprobs(const Answer& actual, const Answer& expected) {
-  ASSERT_EQ(actual.logprobs.size(), expected.logprobs.size());
-  for (size_t i = 0; i < actual.logprobs.size(); ++i) {
-    const TokenLogprob &a = actual.logprobs[i], &b = expected.logprobs[i];
+inline void ExpectSameLogprobs(const std::vector<TokenLogprob>& actual,
+                               const std::vector<TokenLogprob>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const TokenLogprob &a = actual[i], &b = expected[i];
     EXPECT_EQ(a.token, b.token);
     EXPECT_NEAR(a.logprob, b.logprob, 1e-5);
     ASSERT_EQ(a.top.size(), b.top.size());
@@ -131,10 +158,11 @@ inline void ExpectSameAnswer(const Answer& actual, const Answer& expected) {
   ASSERT_TRUE(actual.finish);
   EXPECT_EQ(actual.finish->reason, expected.finish->reason);
   EXPECT_EQ(actual.finish->stop, expected.finish->stop);
-  EXPECT_TRUE(actual.finish->status.ok());
+  EXPECT_EQ(actual.finish->status.code(), expected.finish->status.code());
   EXPECT_EQ(actual.finish->prompt_tokens, expected.finish->prompt_tokens);
   EXPECT_EQ(actual.finish->completion_tokens, expected.finish->completion_tokens);
-  ExpectSameLogprobs(actual, expected);
+  ExpectSameLogprobs(actual.logprobs, expected.logprobs);
+  ExpectSameLogprobs(actual.prompt_logprobs, expected.prompt_logprobs);
 }
 
 }  // namespace plumb::engine

@@ -1,35 +1,21 @@
 // engine/publisher.h
-// Turns what was sampled into the events a sink sees: decides whether a token ends the answer, and
-// why, and what text it releases. Text follows every kind of end, so that the whole of it is the
-// detokenised answer up to its stop string.
+// Turns what a step gave a sample into the event that its sink sees: what text the tokens release,
+// and whether a stop string ends the answer. Text follows every kind of end, so that the whole of
+// it is the detokenised answer up to its stop string.
 #pragma once
 
+#include <span>
+
+#include "engine/hand_over.h"
+#include "engine/live_request.h"
 #include "engine/request.h"
 #include "engine/sampler.h"
-#include "engine/sequence.h"
-#include "text/tokenizer.h"
 
 namespace plumb::engine {
 
-// Immutable. Thread: any; a Sample: engine.
-class Publisher {
- public:
-  explicit Publisher(const text::Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
-
-  // The event of the sample's newest token, which is in sample.tokens already; with `finish` when
-  // it is the last: an end token, stop token or stop string (kStop), or tokens_max tokens
-  // (kLength).
-  TokenEvent Next(Sample& sample, const SampleResult& result) const;
-
-  // The last event of a sample that is ended from outside.
-  TokenEvent Last(Sample& sample, FinishReason reason, base::Status status) const;
-
- private:
-  bool EndsAnswer(const SamplingParams& params, TokenId token) const;
-  // Releases what text is held back and says why the sample ended.
-  static void Close(Sample& sample, TokenEvent& event, FinishReason reason, base::Status status);
-
-  const text::Tokenizer& tokenizer_;
-};
+// The event of `handed`, whose results are `results`; with `finish` when it is the sample's last:
+// because the engine ended it there, or because a stop string was met, and then nothing after it is
+// in the event. Thread: whoever holds the gate.
+TokenEvent MakeEvent(const HandedSample& handed, std::span<const SampleResult> results);
 
 }  // namespace plumb::engine

@@ -84,7 +84,12 @@ base::Status CheckRequest(const Request& request, const RequestLimits& limits) {
   RETURN_IF_ERROR(CheckNumbers(params));
   RETURN_IF_ERROR(CheckLists(params, limits.vocabulary_size));
   RETURN_IF_ERROR(CheckCount("sampling.top_logprobs", params.top_logprobs, 0,
-                             params.logprobs ? kTopLogprobsMax : 0));
+                             params.logprobs || request.prompt_logprobs ? kTopLogprobsMax : 0));
+  if (request.grammar != nullptr && params.ignore_end) {
+    return base::InvalidArgument(
+        "sampling.ignore_end",
+        "sampling.ignore_end is set beside a grammar, whose answers end with an end token");
+  }
   RETURN_IF_ERROR(CheckCount("sampling.tokens_max", params.tokens_max, 1, UINT32_MAX));
   RETURN_IF_ERROR(CheckCount("prompt", request.prompt.size(), 1, UINT64_MAX));
   RETURN_IF_ERROR(CheckLength(request, limits.context_max));

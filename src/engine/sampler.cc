@@ -18,6 +18,13 @@ namespace {
 // that is this much short is short.
 constexpr double kBoundSlack = 1e-9;
 
+// Raw logits are finite, and so are edited ones.
+constexpr float kMaskedOut = -std::numeric_limits<float>::infinity();
+
+base::Status NotFinite() {
+  return base::Internal("the model gave logits that are not finite; the answer cannot go on");
+}
+
 float ToFiniteFloat(double value) {
   return static_cast<float>(std::clamp(value, -double{FLT_MAX}, double{FLT_MAX}));
 }
@@ -70,28 +77,72 @@ Sampler::Sampler(uint32_t vocabulary_size, uint32_t candidate_count)
   block_scratch_.resize(blocks);
   block_edited_.resize(blocks);
   weights_.resize(candidate_count);
+  bucket_sums_.resize(kBuckets);
   candidates_.reserve(candidate_count);
   edits_.reserve(size_t{vocabulary_size} + kLogitBiasMax);
 }
 
 void Sampler::Sample(std::span<float> logits, const SamplingParams& params,
-                     const TokenCounts& counts, const NoiseKey& key, SampleResult& result) {
+                     const TokenCounts& counts, const NoiseKey& key, SampleResult& result,
+                     std::span<const uint32_t> mask) {
   CHECK(logits.size() == vocabulary_size_) << logits.size();
   if (!Scan(logits)) {
-    result.status =
-        base::Internal("the model gave logits that are not finite; the answer cannot go on");
+    result.status = NotFinite();
     return;
   }
   result.status = base::OkStatus();
   result.top_count = 0;
   double log_sum = 0;
   if (params.logprobs) log_sum = DescribeRaw(logits, params.top_logprobs, result);
-  ApplyEdits(logits, params, counts);
-  const uint32_t token = params.temperature == 0.0f ? Greedy(logits) : Race(logits, params, key);
-  UndoEdits(logits);
+  uint32_t token = 0;
+  if (mask.empty()) {
+    token = Choose(logits, params, counts, key);
+  } else if (Mask(logits, mask)) {
+    token = Choose(masked_, params, counts, key);
+  } else {
+    result.status = base::Unsupported("the grammar allows no token here; the answer cannot go on");
+    return;
+  }
   CHECK(token < candidate_count_) << token;
   result.token = TokenId{token};
   if (params.logprobs) result.logprob = static_cast<float>(logits[token] - log_sum);
+}
+
+void Sampler::Describe(std::span<const float> logits, TokenId token, uint32_t top_count,
+                       SampleResult& result) {
+  CHECK(logits.size() == vocabulary_size_ && base::Index(token) < vocabulary_size_);
+  if (!Scan(logits)) {
+    result.status = NotFinite();
+    return;
+  }
+  result.status = base::OkStatus();
+  result.top_count = 0;
+  const double log_sum = DescribeRaw(logits, top_count, result);
+  result.token = token;
+  result.logprob = static_cast<float>(logits[base::Index(token)] - log_sum);
+}
+
+bool Sampler::Mask(std::span<const float> logits, std::span<const uint32_t> mask) {
+  CHECK(mask.size() == (vocabulary_size_ + 31) / 32) << mask.size();
+  masked_.resize(vocabulary_size_);
+  // Padding is no candidate whatever the mask says of it; it stays where edits may touch it.
+  for (uint32_t token = 0; token < vocabulary_size_; ++token) {
+    const bool allowed = (mask[token / 32] >> (token % 32) & 1) != 0;
+    masked_[token] = allowed ? logits[token] : kMaskedOut;
+  }
+  for (uint32_t block = 0; block < block_max_.size(); ++block) {
+    block_max_[block] = ScanMax(Block(masked_, block)).max;
+  }
+  FindTop();
+  return top_ != kMaskedOut;
+}
+
+uint32_t Sampler::Choose(std::span<float> logits, const SamplingParams& params,
+                         const TokenCounts& counts, const NoiseKey& key) {
+  ApplyEdits(logits, params, counts);
+  const uint32_t token = params.temperature == 0.0f ? Greedy(logits) : Race(logits, params, key);
+  UndoEdits(logits);
+  return token;
 }
 
 bool Sampler::Scan(std::span<const float> logits) {
@@ -156,6 +207,7 @@ void Sampler::ApplyEdits(std::span<float> logits, const SamplingParams& params,
 
 void Sampler::ApplyEdit(std::span<float> logits, uint32_t token, double value) {
   CHECK(token < vocabulary_size_ && edits_.size() < edits_.capacity()) << token;
+  if (logits[token] == kMaskedOut) return;
   edits_.push_back({token, logits[token]});
   logits[token] = ToFiniteFloat(value);
   if (token < candidate_count_) block_edited_[token / kNoiseBlock] = 1;

@@ -39,6 +39,8 @@ bool UsesPenalties(const SamplingParams& params);
 //   order                a descending, then id ascending
 //   d, f64               (a - largest a) / temperature
 //   weight, f32          exp(d), in multiples of 2^-32: sums are exact in any order
+//   mask                 only the tokens it allows are in the order; none but their adjusted logits
+//                        count from here on
 //   top_k, top_p, min_p  the first k; of those the shortest prefix with top_p of their weight; of
 //                        those the ones with d >= log(min_p)
 //   token                the largest d + Gumbel noise (engine/noise.h), ties by the order above
@@ -50,10 +52,17 @@ class Sampler {
   Sampler(uint32_t vocabulary_size, uint32_t candidate_count);
 
   // `params` in the ranges of request.h, their token ids below vocabulary_size. `logits`
-  // [vocabulary_size] is used as scratch and is as before on return.
-  // result.status kInternal: a logit is infinite or not a number.
+  // [vocabulary_size] is used as scratch and is as before on return. `mask`: empty, or bit t % 32
+  // of word t / 32 says whether token t is allowed, [vocabulary_size bits, rounded up]; the
+  // log-probabilities do not depend on it.
+  // result.status kInternal: a logit is infinite or not a number; kUnsupported: the mask allows no
+  // candidate.
   void Sample(std::span<float> logits, const SamplingParams& params, const TokenCounts& counts,
-              const NoiseKey& key, SampleResult& result);
+              const NoiseKey& key, SampleResult& result, std::span<const uint32_t> mask = {});
+
+  // The log-probability of `token` and `top_count` alternatives, as Sample describes what it chose.
+  void Describe(std::span<const float> logits, TokenId token, uint32_t top_count,
+                SampleResult& result);
 
  private:
   struct Candidate {
@@ -73,6 +82,13 @@ class Sampler {
   void FindTop();
   // Log-probabilities are of the raw logits: before the edits. Returns their log-sum-exp.
   double DescribeRaw(std::span<const float> logits, uint32_t top_count, SampleResult& result);
+
+  // Copies into masked_ what `mask` allows, and negative infinity for the rest, whose block maxima
+  // then follow. False: nothing is allowed.
+  bool Mask(std::span<const float> logits, std::span<const uint32_t> mask);
+  // `logits` edited, sampled from, and as before.
+  uint32_t Choose(std::span<float> logits, const SamplingParams& params, const TokenCounts& counts,
+                  const NoiseKey& key);
 
   void ApplyEdits(std::span<float> logits, const SamplingParams& params, const TokenCounts& counts);
   void ApplyEdit(std::span<float> logits, uint32_t token, double value);
@@ -102,10 +118,15 @@ class Sampler {
   std::vector<float> block_scratch_;   // [blocks]
   std::vector<uint8_t> block_edited_;  // [blocks]
   std::vector<float> weights_;         // [candidate_count]
-  std::vector<double> bucket_sums_;    // of CutAll
+  // Intervals of ln(weight), 1/64 wide; the last takes everything from where weights are 0.
+  static constexpr uint32_t kBucketsPerUnit = 64;
+  static constexpr uint32_t kBuckets = 24 * kBucketsPerUnit;
+  static uint32_t BucketOf(float x);
+  std::vector<double> bucket_sums_;  // [kBuckets], of CutAll
   const ExpKernels& exp_;
   std::vector<Candidate> candidates_;  // capacity candidate_count
   std::vector<Edit> edits_;            // capacity vocabulary_size + kLogitBiasMax
+  std::vector<float> masked_;          // [vocabulary_size] once a mask came
 };
 
 }  // namespace plumb::engine

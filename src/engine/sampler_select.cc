@@ -13,17 +13,13 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Intervals of ln(weight), 1/64 wide; the last takes everything from where weights are 0.
-constexpr uint32_t kBucketsPerUnit = 64;
-constexpr uint32_t kBuckets = 24 * kBucketsPerUnit;
+}  // namespace
 
 // Never smaller for a smaller logit, since float operations keep order.
-uint32_t BucketOf(float x) {
+uint32_t Sampler::BucketOf(float x) {
   const float bucket = -x * kBucketsPerUnit;
   return bucket < kBuckets - 1 ? static_cast<uint32_t>(bucket) : kBuckets - 1;
 }
-
-}  // namespace
 
 Sampler::Candidate Sampler::FindCutoff(std::span<const float> logits,
                                        const SamplingParams& params) {

@@ -88,6 +88,72 @@ TEST(Sampler, EqualsTheSlowDefinition) {
   }
 }
 
+TEST(Sampler, WithAMaskEqualsTheSlowDefinitionAmongWhatItAllows) {
+  for (uint64_t seed = 1; seed <= 3000; ++seed) {
+    base::Rng rng(seed);
+    constexpr uint32_t kSizes[] = {1, 2, 31, 32, 33, 127, 128, 129, 1000, 3000};
+    const uint32_t vocabulary_size = kSizes[rng.Below(std::size(kSizes))];
+    const uint32_t candidates =
+        rng.Below(3) > 0 ? vocabulary_size : static_cast<uint32_t>(1 + rng.Below(vocabulary_size));
+    auto logits = RandomLogits(rng, vocabulary_size, rng.Below(3) == 0);
+    const auto params = RandomParams(rng, vocabulary_size);
+    const auto history = RandomHistory(rng, vocabulary_size);
+    const NoiseKey key{params.seed, 0, static_cast<uint32_t>(rng.Below(10000))};
+    std::vector<uint32_t> mask((vocabulary_size + 31) / 32);
+    // From a single token to all but one in a hundred.
+    const uint64_t allowed_of_hundred = rng.Below(3) == 0 ? 0 : rng.Below(100);
+    for (uint32_t token = 0; token < vocabulary_size; ++token) {
+      if (rng.Below(100) < allowed_of_hundred) mask[token / 32] |= 1u << (token % 32);
+    }
+    const auto sure = static_cast<uint32_t>(rng.Below(candidates));
+    mask[sure / 32] |= 1u << (sure % 32);
+    const auto before = logits;
+    Sampler sampler(vocabulary_size, candidates);
+    SampleResult result;
+    sampler.Sample(logits, params, history.counts, key, result, mask);
+    ASSERT_TRUE(result.status.ok()) << "seed " << seed;
+    ASSERT_EQ(base::Index(result.token), ReferenceSample(logits, candidates, params, history.prompt,
+                                                         history.generated, key, mask))
+        << "seed " << seed;
+    ASSERT_EQ(logits, before) << "seed " << seed;
+  }
+}
+
+TEST(Sampler, AMaskThatAllowsEverythingOrDescribesNothingChangesNoLogprob) {
+  base::Rng rng(4);
+  auto logits = RandomLogits(rng, 500, false);
+  SamplingParams params{.temperature = 0, .logprobs = true, .top_logprobs = 5};
+  Sampler sampler(500, 490);
+  SampleResult free, all, one;
+  sampler.Sample(logits, params, {}, {}, free);
+  sampler.Sample(logits, params, {}, {}, all, std::vector<uint32_t>(16, ~0u));
+  EXPECT_EQ(all.token, free.token);
+  EXPECT_EQ(all.logprob, free.logprob);
+  // A token that is forced has the log-probability that it has anyhow.
+  std::vector<uint32_t> mask(16);
+  mask[7] = 1u << 3;
+  sampler.Sample(logits, params, {}, {}, one, mask);
+  EXPECT_EQ(one.token, TokenId{7 * 32 + 3});
+  EXPECT_NEAR(one.logprob - free.logprob,
+              logits[base::Index(one.token)] - logits[base::Index(free.token)], 1e-4);
+  for (uint32_t i = 0; i < 5; ++i) EXPECT_EQ(one.top[i].token, free.top[i].token);
+  SampleResult described;
+  sampler.Describe(logits, one.token, 5, described);
+  EXPECT_EQ(described.token, one.token);
+  EXPECT_EQ(described.logprob, one.logprob);
+  EXPECT_EQ(described.top[4].logprob, one.top[4].logprob);
+}
+
+TEST(Sampler, AMaskWithoutACandidateIsAnError) {
+  std::vector<float> logits(100, 1.0f);
+  Sampler sampler(100, 90);
+  SampleResult result;
+  std::vector<uint32_t> mask(4);
+  mask[2] = 1u << 31;  // token 95: padding
+  sampler.Sample(logits, {}, {}, {}, result, mask);
+  EXPECT_EQ(result.status.code(), base::Code::kUnsupported);
+}
+
 // The share of each token over many positions, against softmax over what the filters keep:
 // Pearson's chi-square. The limit is its 0.1 % quantile by Wilson and Hilferty (1931); seeds are
 // fixed.

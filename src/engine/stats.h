@@ -1,5 +1,5 @@
 // engine/stats.h
-// What the engine says of itself: counters that its thread raises, and a snapshot for whoever
+// What the engine says of itself: counters that its threads raise, and a snapshot for whoever
 // exports them. Counters only grow; gauges say how it is now.
 #pragma once
 
@@ -23,6 +23,9 @@ struct EngineStats {
   uint64_t generated_tokens = 0;
   uint64_t computed_rows = 0;  // prompt and decode rows, recomputation included
   uint64_t steps = 0;
+  uint64_t draft_rows = 0;   // computed for guesses of what follows
+  uint64_t drafts_kept = 0;  // guesses that were right
+  uint64_t requests_failed_by_watchdog = 0;
   uint64_t preemptions = 0;
   uint64_t prefix_hits = 0;     // samples that reused computed tokens
   uint64_t cached_tokens = 0;   // prompt tokens of samples, reused instead of computed
@@ -30,13 +33,14 @@ struct EngineStats {
   double busy_seconds = 0;      // in steps
 };
 
-// The atomics behind EngineStats. Thread: any reads; the engine's writes, but requests_*: any.
+// The atomics behind EngineStats. Thread: any.
 struct EngineCounters {
   std::atomic<uint32_t> running{0}, waiting{0}, pages_used{0}, pages_cached{0};
   std::atomic<uint64_t> requests{0}, requests_refused{0};
   std::atomic<uint64_t> samples_stop{0}, samples_length{0}, samples_cancelled{0}, samples_error{0};
   std::atomic<uint64_t> prompt_tokens{0}, generated_tokens{0}, computed_rows{0};
   std::atomic<uint64_t> steps{0}, preemptions{0};
+  std::atomic<uint64_t> draft_rows{0}, drafts_kept{0}, requests_failed_by_watchdog{0};
   std::atomic<uint64_t> prefix_hits{0}, cached_tokens{0}, page_evictions{0};
   std::atomic<int64_t> busy_ns{0};
 

@@ -1,0 +1,129 @@
+// engine/engine_swap.cc
+// Other weights in the place of the model's: nothing new begins, what has begun ends on the old
+// ones, pages go, and what waited goes on with the new ones. The caller waits beside it, and may
+// give up; the engine never waits.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/check.h"
+#include "engine/engine.h"
+#include "kvcache/page_chain.h"
+
+namespace plumb::engine {
+namespace {
+
+// How often a waiting caller looks at the clock and whether the engine stops, in real time.
+constexpr std::chrono::milliseconds kLookPeriod(10);
+
+base::Status CheckEqual(const char* what, uint64_t value, uint64_t expected) {
+  if (value == expected) return base::OkStatus();
+  return base::InvalidArgument(
+      "model", fmt::format("its {} is {}, that of the model it would replace {}; restart with it "
+                           "instead",
+                           what, value, expected));
+}
+
+base::Status CheckEnough(const char* what, uint64_t value, uint64_t needed) {
+  if (value >= needed) return base::OkStatus();
+  return base::InvalidArgument(
+      "model", fmt::format("its {} is {}, at least {} are needed", what, value, needed));
+}
+
+}  // namespace
+
+base::Status Engine::CheckSwap(const model::Model& model) const {
+  const model::ModelInfo& info = model.info();
+  RETURN_IF_ERROR(CheckEqual("vocabulary", info.vocabulary_size, info_.vocabulary_size));
+  RETURN_IF_ERROR(CheckEqual("size of a page", info.page_bytes, info_.page_bytes));
+  RETURN_IF_ERROR(CheckEnough("context", info.context_max, context_max_));
+  RETURN_IF_ERROR(CheckEnough("number of rows in a step", model.rows_max(), options_.rows_max));
+  return CheckEnough("number of rows with logits", model.logits_rows_max(), logits_rows_max_);
+}
+
+base::Result<uint32_t> Engine::SwapModel(model::Model& model, std::string content,
+                                         base::Instant deadline) {
+  RETURN_IF_ERROR(CheckSwap(model));
+  std::unique_lock lock(swap_mutex_);
+  if (swap_.in_progress) {
+    return base::Status(base::Code::kUnavailable, "other weights are being put in place already")
+        .WithReason("swap_in_progress");
+  }
+  swap_ = {.model = &model, .content = std::move(content), .in_progress = true};
+  swap_pending_.store(true, std::memory_order_release);
+  arrivals_.Push(nullptr);  // wakes an idle loop; one that is not idle needs no waking
+  base::Status status;
+  while (swap_.model != nullptr) {
+    if (IsDraining()) {
+      status = base::Status(base::Code::kUnavailable, "the server is stopping");
+    } else if (clock_.Now() >= deadline) {
+      status =
+          base::Status(base::Code::kDeadline,
+                       "requests that had begun did not end in time; the weights are as before");
+    }
+    if (!status.ok()) {
+      swap_.model = nullptr;
+    } else if (started_.load()) {
+      swap_changed_.wait_for(lock, kLookPeriod);
+    } else {
+      lock.unlock();
+      Step();
+      lock.lock();
+    }
+  }
+  swap_.in_progress = false;
+  if (!status.ok()) return status;
+  return weights_version();
+}
+
+void Engine::ServeSwap() {
+  std::lock_guard lock(swap_mutex_);
+  if (swap_.model != nullptr) {
+    scheduler_.Pause(true);
+    // One that was preempted before its first row counts as begun there, and so here.
+    const auto begun = [](const Sequence* sequence) {
+      return sequence->preempted || sequence->sample->started;
+    };
+    const std::span<Sequence* const> waiting = scheduler_.waiting();
+    if (!scheduler_.running().empty() || std::any_of(waiting.begin(), waiting.end(), begun)) {
+      return;
+    }
+    Exchange();
+    swap_.model = nullptr;
+    swap_changed_.notify_all();
+  }
+  scheduler_.Pause(false);
+  swap_pending_.store(false, std::memory_order_relaxed);
+}
+
+void Engine::Exchange() {
+  if (tree_ != nullptr) {
+    tree_->Evict(tree_->idle());
+    CHECK(tree_->stored() == 0) << "nobody uses a page, so all were idle";
+  }
+  model_ = swap_.model;
+  {
+    std::lock_guard lock(registry_mutex_);
+    identity_ = kvcache::ModelIdentity(swap_.content, model_->info().numerics_id);
+    weights_version_.fetch_add(1, std::memory_order_relaxed);
+  }
+  for (const auto& live : live_) {
+    if (live->unfinished > 0) Rename(*live);
+  }
+}
+
+void Engine::Rename(LiveRequest& live) {
+  live.names_version = weights_version();
+  const std::vector<base::Hash256> chain = PromptChain(live.request);
+  for (const auto& sample : live.samples) {
+    if (sample->sequence.state != SequenceState::kEnded) sample->sequence.chain = chain;
+  }
+}
+
+bool Engine::IsDraining() const {
+  std::lock_guard lock(registry_mutex_);
+  return draining_;
+}
+
+}  // namespace plumb::engine

@@ -1,0 +1,62 @@
+// engine/host_work.h
+// What is done with what the engine hands over: grammars fill masks, tokens become text and events,
+// sinks are called. Every event of every request goes through one gate here, so that an answer ends
+// exactly once whoever ends it: the engine, a stop string, or the watchdog when the engine hangs.
+// Which thread comes here, and when: engine/host_thread.h.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/hand_over.h"
+#include "engine/live_request.h"
+#include "engine/stats.h"
+#include "engine/trace.h"
+#include "telemetry/metrics.h"
+
+namespace plumb::engine {
+
+// Thread: any; the gate lets one in at a time.
+class HostWork {
+ public:
+  struct Surroundings {
+    const base::Clock& clock;
+    EngineCounters& counters;
+    telemetry::EngineMetrics* metrics = nullptr;  // null: nowhere
+    EngineTrace* trace = nullptr;                 // null: nowhere
+    // The request's last event is about to go out: its id is free. Called inside the gate.
+    std::function<void(const LiveRequest&)> forget;
+    // A sample ended that the engine has not ended (ended_by_host is set). Called inside the gate.
+    std::function<void()> tell_engine;
+  };
+  explicit HostWork(Surroundings surroundings) : surroundings_(std::move(surroundings)) {}
+
+  // Fills the masks of each item, or its status. The grammar states are as before on return. Needs
+  // no gate; the caller sees to it that the engine leaves the states alone meanwhile.
+  void FillMasks(MaskWork& work) const;
+
+  // Sends the events of a hand-over; between two of them, outside the gate, `between` is called if
+  // there is one. Samples that have ended already are passed over.
+  void Publish(const HandOver& hand_over, const std::function<void()>& between);
+
+  // Ends with `status` whatever of the requests `list` names has not ended. It is asked inside the
+  // gate, so that none of them can end meanwhile.
+  void FailAll(const std::function<std::vector<LiveRequest*>()>& list, const base::Status& status);
+
+ private:
+  void FillMasksOf(MaskItem& item, const MaskWork& work) const;
+  // Inside the gate.
+  void PublishOne(const HandedSample& handed, std::span<const SampleResult> results,
+                  base::Instant now);
+  void ObserveLatency(Sample& sample, base::Instant now, bool first);
+  void Finish(Sample& sample, TokenEvent event);
+  void CountFinish(FinishReason reason);
+
+  const Surroundings surroundings_;
+  std::mutex gate_;
+};
+
+}  // namespace plumb::engine
