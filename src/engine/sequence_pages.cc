@@ -45,7 +45,9 @@ uint32_t SequencePages::NeedsAfter(const Sequence& sequence, uint32_t held, uint
     const uint32_t end = std::min(most, static_cast<uint32_t>(other->chain.size()) - 1);
     while (shared < end && sequence.chain[shared + 1] == other->chain[shared + 1]) ++shared;
   }
-  return layout().PagesFor(sequence.length) - std::max(held, shared);
+  // It may hold one already for tokens that it only guessed.
+  const uint32_t needed = layout().PagesFor(sequence.length);
+  return needed - std::min(needed, std::max(held, shared));
 }
 
 bool SequencePages::Grow(Sequence& sequence, uint32_t length) {
@@ -133,12 +135,17 @@ uint32_t SequencePages::ReusablePages(const Sequence& sequence) const {
   if (tree_ == nullptr) return 0;
   CHECK(!sequence.chain.empty() && sequence.tokens != nullptr);
   return std::min(static_cast<uint32_t>(sequence.chain.size()) - 1,
-                  (sequence.length - 1) / layout().page_tokens);
+                  SkippableTokens(sequence) / layout().page_tokens);
+}
+
+uint32_t SequencePages::SkippableTokens(const Sequence& sequence) {
+  return std::min(sequence.length - 1, sequence.logits_from);
 }
 
 kvcache::PrefixTree::Prefix SequencePages::FindPartial(const Sequence& sequence) const {
   if (tree_ == nullptr) return {};
-  const uint32_t left = sequence.length - 1 - sequence.computed;
+  const uint32_t end = SkippableTokens(sequence);
+  const uint32_t left = end - std::min(end, sequence.computed);
   const uint32_t most = std::min(left, layout().page_tokens - 1);
   if (most < kCopyTokensMin) return {};
   const kvcache::PageEdge edge = Edge(sequence, sequence.sealed, most);

@@ -59,7 +59,10 @@ class SequencePages {
   uint32_t total() const { return pool_.total(); }
 
  private:
-  // Whole pages from the tree that the sequence may have: one token at least is left to compute.
+  // Tokens that need not be computed when others have: all but the last, and those whose logits are
+  // wanted.
+  static uint32_t SkippableTokens(const Sequence& sequence);
+  // Whole pages from the tree that the sequence may have.
   uint32_t ReusablePages(const Sequence& sequence) const;
   uint32_t NeedsAfter(const Sequence& sequence, uint32_t held, uint32_t sealed,
                       std::span<Sequence* const> older) const;

@@ -1,0 +1,46 @@
+// engine/step_limit.cc: see the header.
+#include "engine/step_limit.h"
+
+#include <algorithm>
+
+namespace plumb::engine {
+namespace {
+
+// The automatic target: a step with prompt rows takes so much of one without. Below 2, since times
+// scatter and the 99th percentile is to stay within it.
+constexpr double kStretch = 1.75;
+// Where nobody waits for a token, so many times as long as a single row: reading the weights of a
+// large model alone may take longer than any target, and must be worth its while.
+constexpr double kStretchUnawaited = 3;
+// Nobody notices less.
+constexpr base::Duration kItlFloor = base::Milliseconds(10);
+// Where decoding alone takes all the time there is, prompts still have so much of it, or nobody new
+// would ever be served.
+constexpr double kPromptsLeast = 1.0 / 8;
+
+base::Duration Times(base::Duration duration, double factor) {
+  return {static_cast<int64_t>(static_cast<double>(duration.ns) * factor)};
+}
+
+}  // namespace
+
+base::Duration StepLimit(const StepCost& cost, const StepTargets& targets, const StepShape& decode,
+                         bool awaited) {
+  const base::Duration alone = cost.Predict(decode);
+  const base::Duration least = Times(alone, 1 + kPromptsLeast);
+  if (awaited && targets.itl.ns > 0) return std::max(targets.itl, least);
+  if (targets.step.ns <= 0) return kEndless;
+  if (awaited) return std::max(kItlFloor, Times(alone, kStretch));
+  const StepShape row{.rows = 1, .logits_rows = 0, .keys = 0};
+  return std::max({targets.step, least, Times(cost.Predict(row), kStretchUnawaited)});
+}
+
+base::Duration DraftLimit(const StepCost& cost, const StepTargets& targets, const StepShape& decode,
+                          base::Duration limit, bool prompts) {
+  if (limit == kEndless) return limit;
+  if (!prompts) return targets.itl.ns > 0 ? limit : std::max(limit, targets.step);
+  const base::Duration alone = cost.Predict(decode);
+  return {alone.ns + (limit.ns - alone.ns) / 2};
+}
+
+}  // namespace plumb::engine
