@@ -122,4 +122,41 @@ JsonWriter& JsonWriter::Raw(std::string_view json) {
   return *this;
 }
 
+namespace {
+
+// As deep as what ParseJson takes.
+void Write(JsonWriter& json, const JsonValue& value) {
+  switch (value.kind) {
+    case JsonKind::kNull:
+      json.Null();
+      return;
+    case JsonKind::kBool:
+      json.Bool(value.boolean);
+      return;
+    case JsonKind::kNumber:
+      json.Raw(value.text);
+      return;
+    case JsonKind::kString:
+      json.String(value.text);
+      return;
+    case JsonKind::kArray:
+      json.BeginArray();
+      for (const JsonValue& item : value.items) Write(json, item);
+      json.EndArray();
+      return;
+    case JsonKind::kObject:
+      json.BeginObject();
+      for (const JsonMember& member : value.members) Write(json.Key(member.name), member.value);
+      json.EndObject();
+      return;
+  }
+}
+
+}  // namespace
+
+void AppendJson(std::string& out, const JsonValue& value) {
+  JsonWriter json(out);
+  Write(json, value);
+}
+
 }  // namespace plumb::api

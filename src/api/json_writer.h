@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "api/json.h"
+
 namespace plumb::api {
 
 // Borrows the string it appends to. Thread: one at a time.
@@ -44,5 +46,8 @@ class JsonWriter {
 
 // The string with quotes and escapes.
 void AppendJsonString(std::string& out, std::string_view text);
+
+// A tree that was read, numbers as they were written.
+void AppendJson(std::string& out, const JsonValue& value);
 
 }  // namespace plumb::api
