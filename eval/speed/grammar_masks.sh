@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# What grammars cost over a vocabulary of 129k tokens: ./eval/speed/grammar_masks.sh [--csv FILE]
+# [--rounds N]
+# Compiles schemas, regular expressions and grammars for DeepSeek's tokenizer and writes answers
+# along: time to compile, of the first mask, and of each further one. Prints one line a grammar and
+# RATIO <what> <ms> <goal>. On one core; on a busy machine its highest values are the scheduler's.
+# Variables: PLUMB_BUILD (a build folder with grammar_masks), PLUMB_TOKENIZER_JSON.
+set -euo pipefail
+# shellcheck source=lib/setup.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib/setup.sh"
+# shellcheck source=lib/tokenizer.sh
+source "$SPEED_LIB/tokenizer.sh"
+
+main() {
+  local out
+  find_program grammar_masks
+  find_tokenizer
+  out=$("$PROGRAM" --tokenizer "$TOKENIZER" "$@")
+  echo "$out"
+  awk -F, '$1 == "all" { printf "RATIO compile_and_first_mask_p50_ms %.2f 5\n", $3 + $4 / 1000
+                         printf "RATIO mask_p99_ms %.3f 0.3\n", $8 / 1000 }' <<<"$out"
+}
+
+if [[ ${1:-} == --help || ${1:-} == -h ]]; then show_help; fi
+main "$@"
