@@ -1,4 +1,5 @@
-// engine/retry_after.cc: see the header.
+// engine/retry_after.cc
+// A rate from sums that fade, and a count of promises; why: engine/retry_after.h.
 #include "engine/retry_after.h"
 
 #include <algorithm>

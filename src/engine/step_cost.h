@@ -1,10 +1,9 @@
 // engine/step_cost.h
 // How long a step takes, learned from those that were measured: a table of mean times by shape, and
-// a curve through it. The curve is a sum of what the first row costs, each further row (by octaves,
-// since weights are read once whatever the number of rows), each row with logits, and each key that
-// a row looks at; no coefficient is negative, so that more of anything never costs less. No clock:
-// a function of what was observed. Why not a line, why means and not single steps:
-// docs/scheduling.md. Thread: one at a time.
+// a curve through it. The curve is a sum of what the first row costs, each further one (by
+// octaves), each row with logits, and each key that a row looks at; no coefficient is negative, so
+// that more of anything never costs less. No clock: a function of what was observed. Why not a
+// line, why means and not single steps: docs/scheduling.md. Thread: one at a time.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// engine/step_limit.cc: see the header.
+// engine/step_limit.cc
+// The numbers behind the table in docs/scheduling.md, and what each is for.
 #include "engine/step_limit.h"
 
 #include <algorithm>
