@@ -1,8 +1,9 @@
-//! Compiled grammars and where one answer stands in them, over llguidance. A state is a function of
-//! the accepted tokens alone: each has lexer caches of its own, copied from the grammar as compiled,
-//! and what overruns a limit is tried once more from there, so that neither other answers nor drafts
-//! taken back decide what is refused. Read next: grammar_source.rs (what is compiled), grammar_abi.
+//! Compiled grammars and where one answer stands in them, over llguidance. A mask is a function of
+//! the accepted tokens alone. Answers of a grammar share the caches of its lexer, which only make
+//! masks faster; what overruns a limit with them is tried once more without, so that what other
+//! answers did refuses nobody. Read next: grammar_source.rs (what is compiled), grammar_abi.
 
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Arc, Mutex};
 
 use llguidance::api::TopLevelGrammar;
@@ -40,7 +41,8 @@ pub fn with_stack<T: Send>(body: impl FnOnce() -> Result<T, Failure> + Send) -> 
 /// Immutable; any thread.
 pub struct Grammar {
     vocabulary: Arc<GrammarVocabulary>,
-    pristine: Mutex<TokenParser>,
+    cold: Mutex<TokenParser>, // as compiled
+    warm: Mutex<TokenParser>, // its clones share their lexer's caches, up to max_lexer_states
     first_mask: Vec<u32>,
 }
 
@@ -60,12 +62,24 @@ impl Grammar {
             message => message.to_string(),
         })?;
         copy_mask(mask.as_slice(), &mut first_mask);
-        Ok(Grammar { vocabulary: vocabulary.clone(), pristine: Mutex::new(parser), first_mask })
+        Ok(Grammar {
+            vocabulary: vocabulary.clone(),
+            cold: Mutex::new(parser.deep_clone()),
+            warm: Mutex::new(parser),
+            first_mask,
+        })
     }
 
-    fn new_parser(&self) -> TokenParser {
-        // Not poisoned: deep_clone is all that is ever done under this lock.
-        self.pristine.lock().unwrap().deep_clone()
+    // Neither lock is ever poisoned: nothing that may panic is done under it.
+    fn shared_parser(&self) -> TokenParser {
+        self.warm.lock().unwrap().clone()
+    }
+
+    /// A parser with caches of its own; those that were shared until now are left to who has them.
+    fn own_parser(&self) -> TokenParser {
+        let cold = self.cold.lock().unwrap();
+        *self.warm.lock().unwrap() = cold.deep_clone();
+        cold.deep_clone()
     }
 }
 
@@ -89,7 +103,7 @@ pub struct State {
 impl State {
     pub fn new(grammar: &Arc<Grammar>) -> State {
         State {
-            parser: grammar.new_parser(),
+            parser: grammar.shared_parser(),
             tokens: Vec::new(),
             ended: false,
             broken: false,
@@ -103,21 +117,22 @@ impl State {
         self.grammar.vocabulary.end_tokens.contains(&token)
     }
 
-    /// Runs `step`; where it fails, once more on a parser built anew, which is what decides.
+    /// Runs `step`; where it fails, once more on a parser of its own, which is what decides.
     fn twice<T>(
         &mut self,
         step: impl Fn(&mut TokenParser) -> anyhow::Result<T>,
     ) -> Result<T, Failure> {
         if !self.broken {
-            match step(&mut self.parser) {
-                Ok(value) => return Ok(value),
-                Err(_) => self.broken = true,
+            // Another answer that panicked holding the shared caches makes this one panic, too.
+            match catch_unwind(AssertUnwindSafe(|| step(&mut self.parser))) {
+                Ok(Ok(value)) => return Ok(value),
+                _ => self.broken = true,
             }
         }
         let overrun = |error: anyhow::Error| {
             Failure::Limit(format!("the grammar is too complex here: {}", first_line(&error)))
         };
-        self.parser = self.grammar.new_parser();
+        self.parser = self.grammar.own_parser();
         for token in &self.tokens {
             self.parser.consume_token(*token).map_err(overrun)?;
         }
@@ -214,7 +229,8 @@ impl State {
             return Err(Failure::Internal("more tokens are taken back than were accepted".into()));
         }
         self.tokens.truncate(self.tokens.len() - count);
-        self.broken = self.broken || self.parser.rollback(count).is_err();
+        let taken_back = catch_unwind(AssertUnwindSafe(|| self.parser.rollback(count)));
+        self.broken = self.broken || !matches!(taken_back, Ok(Ok(())));
         Ok(())
     }
 

@@ -19,7 +19,7 @@ fn limits() -> ParserLimits {
         initial_lexer_fuel: 1_000_000,
         step_lexer_fuel: 200_000,
         step_max_items: 100_000,
-        max_lexer_states: 50_000,
+        max_lexer_states: 20_000,
         max_grammar_size: 200_000,
         precompute_large_lexemes: true,
         verbose_errors: false,

@@ -455,10 +455,12 @@ pub fn explain(root: &Value, message: &str) -> Failure {
         ("regex", "pattern"),
         ("ange", "minimum"),
     ];
+    let exclusive = "its cases must exclude each other by type or by a constant required member";
     for (word, keyword) in NAMED {
         if !message.contains(word) {
             continue;
         }
+        let message = if word == "oneOf" { exclusive } else { message };
         if let Some(pointer) = locate(root, keyword, String::new()) {
             return refuse(keyword, &pointer, message);
         }

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/random.h"
+#include "base/thread.h"
 #include "text/grammar_testing.h"
 
 namespace plumb::text {
@@ -183,6 +184,33 @@ TEST_F(GrammarTest, IdsThatTheTokenizerHasNotAreNeverAllowed) {
   EXPECT_FALSE(state->Accept(TokenId{tokenizer_->size()}).ok());
   EXPECT_FALSE(state->Accept(TokenId{UINT32_MAX}).ok());
   EXPECT_FALSE(state->Accept(testing::ControlToken(*tokenizer_, "<|tool|>")).ok());
+}
+
+// They share caches, and nothing else.
+TEST_F(GrammarTest, AnswersOfAGrammarDoNotDisturbEachOther) {
+  const auto grammar = Compile(kPerson);
+  const std::vector<TokenId> longest = testing::LongestTokens(*tokenizer_, kPersonText);
+  std::vector<std::vector<uint32_t>> masks;
+  const auto alone = grammar->NewState();
+  for (const TokenId token : longest) {
+    masks.push_back(MaskOf(*alone, *tokenizer_));
+    ASSERT_TRUE(alone->Accept(token).ok());
+  }
+  std::vector<int> same(4, 0);
+  std::vector<base::Thread> threads;
+  for (int& count : same) {
+    threads.emplace_back("answer", [&] {
+      for (int round = 0; round < 5; ++round) {
+        const auto state = grammar->NewState();
+        for (size_t i = 0; i < longest.size(); ++i) {
+          count += MaskOf(*state, *tokenizer_) == masks[i] ? 1 : 0;
+          CHECK(state->Accept(longest[i]).ok());
+        }
+      }
+    });
+  }
+  for (base::Thread& thread : threads) thread.Join();
+  EXPECT_EQ(same, std::vector<int>(4, 5 * static_cast<int>(longest.size())));
 }
 
 // Whatever the model says, what comes out is JSON that the schema takes.
