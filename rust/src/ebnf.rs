@@ -39,6 +39,8 @@ struct Terminal {
 struct Converter<'a> {
     rules: &'a Rules,
     regular: Vec<bool>,
+    long: bool, // neighbours in a sequence are one terminal
+
     terminals: Vec<Terminal>,
     known: BTreeMap<String, usize>,
 }
@@ -167,19 +169,25 @@ impl Converter<'_> {
         Ok(if optional { Part::Repeat(Box::new(part), 0, Some(1)) } else { part })
     }
 
-    /// Neighbours that are regular become one terminal.
-    fn merge(&mut self, parts: &[Expr], join: fn(Vec<Expr>) -> Expr) -> Result<Vec<Part>, Failure> {
+    /// Neighbours that are regular become one terminal: always where there is a choice of them.
+    fn merge(
+        &mut self,
+        parts: &[Expr],
+        join: fn(Vec<Expr>) -> Expr,
+        long: bool,
+    ) -> Result<Vec<Part>, Failure> {
         let mut out = Vec::new();
         let mut run: Vec<Expr> = Vec::new();
         for part in parts {
-            if self.is_regular(part) {
-                run.push(part.clone());
-                continue;
-            }
-            if !run.is_empty() {
+            let regular = self.is_regular(part);
+            if !run.is_empty() && !(regular && long) {
                 out.push(self.terminal(&join(std::mem::take(&mut run)))?);
             }
-            out.push(self.part(part)?);
+            if regular {
+                run.push(part.clone());
+            } else {
+                out.push(self.part(part)?);
+            }
         }
         if !run.is_empty() {
             out.push(self.terminal(&join(run))?);
@@ -193,8 +201,10 @@ impl Converter<'_> {
         }
         Ok(match expr {
             Expr::Rule(index) => Part::Rule(*index),
-            Expr::Sequence(parts) => Part::Sequence(self.merge(parts, Expr::Sequence)?),
-            Expr::Choice(options) => Part::Choice(self.merge(options, Expr::Choice)?),
+            Expr::Sequence(parts) => {
+                Part::Sequence(self.merge(parts, Expr::Sequence, self.long)?)
+            }
+            Expr::Choice(options) => Part::Choice(self.merge(options, Expr::Choice, true)?),
             Expr::Repeat(inner, least, most) => {
                 Part::Repeat(Box::new(self.part(inner)?), *least, *most)
             }
@@ -364,12 +374,20 @@ fn write_part(part: &Part, lark: &mut String) {
     }
 }
 
-/// The same language in Lark, or why it cannot be had.
+/// The same language in Lark, or why it cannot be had. Long terminals decide more by themselves,
+/// short ones are more often the same; either may be the way that works.
 pub fn to_lark(source: &str) -> Result<String, Failure> {
     let rules = parse(source)?;
-    let regular = regular_rules(&rules);
+    match convert(&rules, true) {
+        Err(Failure::Unsupported(_)) => convert(&rules, false),
+        decided => decided,
+    }
+}
+
+fn convert(rules: &Rules, long: bool) -> Result<String, Failure> {
+    let regular = regular_rules(rules);
     let mut converter =
-        Converter { rules: &rules, regular, terminals: Vec::new(), known: BTreeMap::new() };
+        Converter { rules, regular, long, terminals: Vec::new(), known: BTreeMap::new() };
     let mut parts = Vec::new();
     if converter.regular[rules.root] {
         parts.push((rules.root, converter.terminal(&rules.bodies[rules.root])?));

@@ -84,6 +84,23 @@ TEST_F(GrammarTest, EbnfIsReadByCharacters) {
   EXPECT_FALSE(TakesText(flat, "abbb1"));
 }
 
+TEST_F(GrammarTest, EbnfTakesTheGrammarThatEverybodyHas) {
+  const GrammarSpec spec{.kind = GrammarKind::kEbnf, .source = R"gbnf(
+root   ::= object
+value  ::= object | array | string | number | ("true" | "false" | "null") ws
+object ::= "{" ws ( string ":" ws value ("," ws string ":" ws value)* )? "}" ws
+array  ::= "[" ws ( value ("," ws value)* )? "]" ws
+string ::= "\"" ( [^"\\\x7F\x00-\x1F] | "\\" (["\\bfnrt] | "u" [0-9a-fA-F]{4}) )* "\"" ws
+number ::= ("-"? ([0-9] | [1-9] [0-9]{0,15})) ("." [0-9]+)? ([eE] [-+]? [0-9]+)? ws
+ws ::= | " " | "\n" [ \t]{0,20}
+)gbnf"};
+  for (const char* good :
+       {"{}", R"({"a": [1, -2.5e+3, {"b":null}], "é": "x\"\u00e9"})", "{\n  \"a\":true}"})
+    EXPECT_TRUE(TakesText(spec, good)) << good;
+  for (const char* bad : {"[]", "{\"a\":01}", "{\"a\":  1}", "{\"a\":1,}", "{a:1}"})
+    EXPECT_FALSE(TakesText(spec, bad)) << bad;
+}
+
 TEST_F(GrammarTest, AnyJsonObjectWithBoundedWhiteSpace) {
   const GrammarSpec spec{.kind = GrammarKind::kJsonObject};
   for (const std::string good : {"{}", R"({"a":[1,{"b":null}],"é":"日本\n"})",
