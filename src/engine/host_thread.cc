@@ -28,6 +28,7 @@ HostThread::HostThread(HostWork& work, Options options)
 
 void HostThread::Start() {
   CHECK(!thread_.joinable());
+  ready_ = posted_;
   thread_ = base::Thread("engine-host", [this] { Loop(); });
 }
 
@@ -47,8 +48,7 @@ void HostThread::Post() {
   CHECK(current().samples.size() <= options_.samples_max) << current().samples.size();
   if (inline_work()) {
     work_.Publish(current(), nullptr);
-    ready_ = ++posted_;
-    done_.store(posted_, std::memory_order_release);
+    done_.store(++posted_, std::memory_order_release);
   } else {
     std::unique_lock lock(mutex_);
     ready_ = ++posted_;

@@ -76,11 +76,11 @@ class HostThread {
   std::vector<HandOver> ring_;           // [kHandOversMax]
   MaskWork masks_;
   std::unique_ptr<uint32_t[]> mask_words_;  // [rows_max, words_per_mask], not touched before use
-  uint64_t posted_ = 0;                     // engine's; what the thread may see is ready_
+  uint64_t posted_ = 0;                     // the engine's; the thread looks at ready_
 
   std::mutex mutex_;
   std::condition_variable host_wake_, engine_wake_;
-  uint64_t ready_ = 0;                     // guarded by mutex_; == posted_ once posted
+  uint64_t ready_ = 0;                     // guarded by mutex_; posted_, where the thread publishes
   bool stopping_ = false;                  // guarded by mutex_
   bool masks_pending_ = false;             // guarded by mutex_
   std::atomic<bool> masks_urgent_{false};  // a hint of masks_pending_, without the lock
