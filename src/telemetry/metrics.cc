@@ -131,6 +131,11 @@ void AddEngine(Page& page, const EngineMetrics& engine) {
   page.Add("plumb_completion_tokens_total", "Generated tokens.", engine.completion_tokens);
   page.Add("plumb_samples_finished_total", "Finished samples by reason.", engine.samples_finished);
   page.Add("plumb_preemptions_total", "Running requests put back to waiting.", engine.preemptions);
+  page.Add("plumb_draft_rows_total", "Rows computed for guesses of the next tokens.",
+           engine.draft_rows);
+  page.Add("plumb_drafts_kept_total", "Guesses that were the tokens sampled.", engine.drafts_kept);
+  page.Add("plumb_watchdog_failures_total", "Requests failed because the engine did not go on.",
+           engine.watchdog_failures);
   page.Add("plumb_requests_running", "Samples (answers) being computed: they hold pages.",
            engine.requests_running);
   page.Add("plumb_requests_waiting",

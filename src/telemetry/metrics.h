@@ -46,8 +46,11 @@ struct EngineMetrics {
   Counter completion_tokens;
   CounterGrid samples_finished;  // plumb_samples_finished_total{reason}
   Counter preemptions;
-  Gauge requests_running;  // have pages
-  Gauge requests_waiting;  // accepted, not yet begun
+  Counter draft_rows;         // computed for guesses of what follows
+  Counter drafts_kept;        // guesses that were right
+  Counter watchdog_failures;  // requests failed because the engine made no progress
+  Gauge requests_running;     // have pages
+  Gauge requests_waiting;     // accepted, not yet begun
   Gauge pages_total;
   Gauge pages_used;    // referred to by a running request
   Gauge pages_cached;  // kept for reuse, evictable
