@@ -33,6 +33,7 @@ Status NoRoom(std::string message, uint32_t retry_after_ms) {
 ChatCompletions::ChatCompletions(ChatOptions options, Parts parts)
     : options_(std::move(options)),
       parts_(parts),
+      fingerprints_(options_.system_fingerprint),
       live_(parts.generator, options_.live_max),
       queue_(options_.queue_max) {
   CHECK(!options_.model_names.empty() && options_.context_max > 0 && options_.workers > 0);
@@ -110,28 +111,49 @@ void ChatCompletions::Serve(const ReadJob& job, ChatSink& sink) {
   if (!prompt.ok()) return sink.Fail(prompt.status());
   if (Status status = CheckSize(request, prompt->size()); !status.ok()) return sink.Fail(status);
   if (!request.seed_given) request.sampling.seed = base::EntropySeed() & kDrawnSeedMask;
+  Result<engine::Request> built = Build(job, request, *std::move(prompt));
+  if (!built.ok()) return sink.Fail(built.status());
 
-  ChatAnswer answer{.samples = request.samples, .stream = request.stream};
+  ChatAnswer answer;
+  answer.samples = request.samples;
+  answer.stream = request.stream;
+  answer.fingerprints = &fingerprints_;
   answer.head = {.id = fmt::format("chatcmpl-{:016x}", base::EntropySeed()),
                  .model = request.model,
-                 .system_fingerprint = options_.system_fingerprint,
+                 .system_fingerprint = "",
                  .created = parts_.clock.UnixSeconds(),
-                 .seed = request.sampling.seed,
-                 .logprobs = request.sampling.logprobs,
+                 .seed = built->sampling.seed,
+                 .logprobs = built->sampling.logprobs,
                  .usage_in_chunks = request.include_usage};
   sink.Begin(std::move(answer));
 
-  const uint32_t deadline_ms = request.deadline_ms.value_or(options_.limits.deadline_ms_max);
-  engine::Request submitted{.id = job.id,
-                            .prompt = *std::move(prompt),
-                            .sampling = std::move(request.sampling),
-                            .samples = request.samples,
-                            .isolation = job.isolation,
-                            .deadline = parts_.clock.Now() + base::Milliseconds(deadline_ms)};
-  submitted.sampling.tokens_max = *request.tokens_max;
-  if (Status status = parts_.generator.Submit(std::move(submitted), sink); !status.ok())
+  if (Status status = parts_.generator.Submit(*std::move(built), sink); !status.ok())
     return sink.Fail(status);
   live_.Submitted(job.id);
+}
+
+Result<engine::Request> ChatCompletions::Build(const ReadJob& job, ChatRequest& request,
+                                               std::vector<base::TokenId> prompt) const {
+  engine::Request built{};
+  built.id = job.id;
+  built.prompt = std::move(prompt);
+  built.sampling = std::move(request.sampling);
+  built.sampling.tokens_max = *request.tokens_max;
+  built.samples = request.samples;
+  built.priority = request.priority.value_or(engine::Priority::kDefault);
+  built.tenant = job.isolation.prefix();  // who shares computed pages is one tenant
+  built.speculation = request.speculation;
+  built.isolation = job.isolation;
+  const uint32_t deadline_ms = request.deadline_ms.value_or(options_.limits.deadline_ms_max);
+  built.deadline = parts_.clock.Now() + base::Milliseconds(deadline_ms);
+  if (!request.grammar) return built;
+  if (parts_.grammars == nullptr) {
+    return base::Unsupported("this server enforces no grammars").WithField("response_format");
+  }
+  auto grammar = parts_.grammars->Compile(*request.grammar);
+  if (!grammar.ok()) return std::move(grammar).status().WithField("response_format");
+  built.grammar = *std::move(grammar);
+  return built;
 }
 
 // Thread: the generator's, a worker's or an I/O thread's. A line that finds no room is dropped.

@@ -10,10 +10,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "api/chat_request.h"
+#include "api/fingerprints.h"
 #include "api/live_requests.h"
 #include "base/bounded_queue.h"
 #include "base/clock.h"
@@ -24,14 +26,15 @@
 #include "telemetry/log.h"
 #include "telemetry/metrics.h"
 #include "text/chat_template.h"
+#include "text/grammar_compiler.h"
 #include "text/tokenizer.h"
 
 namespace plumb::api {
 
 struct ChatOptions {
   std::vector<std::string> model_names;  // all that requests may ask for
-  std::string system_fingerprint;
-  uint32_t context_max = 0;  // tokens, prompt and answer together
+  std::string system_fingerprint;        // of the weights that the server starts with
+  uint32_t context_max = 0;              // tokens, prompt and answer together
   ChatLimits limits;
   uint32_t live_max = 1024;              // requests accepted and not yet ended
   uint32_t workers = 2;                  // threads that read and tokenise
@@ -53,6 +56,7 @@ class ChatCompletions {
     const base::Clock& clock;
     telemetry::ApiMetrics& metrics;
     telemetry::Logger& logger;
+    text::GrammarCompiler* grammars = nullptr;  // null: requests that need one are refused
   };
 
   ChatCompletions(ChatOptions options, Parts parts);
@@ -72,6 +76,11 @@ class ChatCompletions {
   void Stop();
 
   size_t live() const { return live_.size(); }
+
+  // The generator is about to answer with weights of this version (api/fingerprints.h).
+  void AddWeights(uint32_t version, std::string fingerprint) {
+    fingerprints_.Add(version, std::move(fingerprint));
+  }
 
  private:
   struct ReadJob {
@@ -94,9 +103,12 @@ class ChatCompletions {
   base::Status CheckModel(const std::string& name) const;
   // Also sets request.tokens_max to what the context leaves when the caller gave none.
   base::Status CheckSize(ChatRequest& request, size_t prompt_tokens) const;
+  base::Result<engine::Request> Build(const ReadJob& job, ChatRequest& request,
+                                      std::vector<base::TokenId> prompt) const;
 
   const ChatOptions options_;
   const Parts parts_;
+  Fingerprints fingerprints_;
   LiveRequests live_;
   base::BoundedQueue<Job> queue_;
   std::atomic<uint64_t> queue_bytes_{0};

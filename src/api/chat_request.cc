@@ -8,6 +8,7 @@
 
 #include "api/json_fields.h"
 #include "api/message_fields.h"
+#include "api/response_format.h"
 #include "api/sampling_fields.h"
 
 namespace plumb::api {
@@ -33,6 +34,7 @@ struct Draft {
   std::optional<uint32_t> max_completion_tokens;
   bool stream_options_given = false;
   bool top_logprobs_given = false;
+  std::optional<engine::Priority> tier_priority;  // of service_tier
 };
 
 using FieldReader = Status (*)(const JsonValue& value, const std::string& path, Draft& draft);
@@ -120,6 +122,55 @@ Status ReadDeadline(const JsonValue& value, const std::string& path, Draft& draf
   return base::OkStatus();
 }
 
+// A text that stands for a value; nothing for null.
+template <typename T>
+struct Word {
+  std::string_view text;
+  T value;
+};
+template <typename T, size_t kCount>
+Result<std::optional<T>> ReadWord(const JsonValue& value, const std::string& path,
+                                  const Word<T> (&words)[kCount]) {
+  ASSIGN_OR_RETURN(const auto text, ReadString(value, path, kUserBytesMax));
+  if (!text) return std::optional<T>();
+  std::string known;
+  for (const Word<T>& word : words) {
+    if (word.text == *text) return std::optional<T>(word.value);
+    known += fmt::format("{}\"{}\"", known.empty() ? "" : ", ", word.text);
+  }
+  return InvalidArgument(path, fmt::format("{} must be one of {}", path, known));
+}
+
+constexpr Word<engine::Priority> kPriorities[] = {{"interactive", engine::Priority::kInteractive},
+                                                  {"default", engine::Priority::kDefault},
+                                                  {"batch", engine::Priority::kBatch}};
+// OpenAI's names for the same.
+constexpr Word<engine::Priority> kTiers[] = {{"auto", engine::Priority::kDefault},
+                                             {"default", engine::Priority::kDefault},
+                                             {"scale", engine::Priority::kDefault},
+                                             {"flex", engine::Priority::kBatch},
+                                             {"priority", engine::Priority::kInteractive}};
+constexpr Word<engine::Speculation> kSpeculations[] = {{"off", engine::Speculation::kOff},
+                                                       {"ngram", engine::Speculation::kNgram},
+                                                       {"draft", engine::Speculation::kDraft},
+                                                       {"auto", engine::Speculation::kAuto}};
+
+Status ReadPriority(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(draft.request.priority, ReadWord(value, path, kPriorities));
+  return base::OkStatus();
+}
+
+Status ReadServiceTier(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(draft.tier_priority, ReadWord(value, path, kTiers));
+  return base::OkStatus();
+}
+
+Status ReadSpeculation(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(const auto speculation, ReadWord(value, path, kSpeculations));
+  draft.request.speculation = speculation.value_or(engine::Speculation::kServer);
+  return base::OkStatus();
+}
+
 // Labels for the caller's own books: checked, then dropped.
 Status IgnoreLabel(const JsonValue& value, const std::string& path, Draft&) {
   return ToStatus(ReadString(value, path, kUserBytesMax));
@@ -162,13 +213,9 @@ Status RefuseToolChoice(const JsonValue& value, const std::string& path, Draft&)
   return Refuse(path, "this server calls no tools; only \"none\" and \"auto\" are taken");
 }
 
-Status RefuseResponseFormat(const JsonValue& value, const std::string& path, Draft&) {
-  if (value.is_null()) return base::OkStatus();
-  if (value.kind != JsonKind::kObject) return WrongKind(value, path, "an object");
-  const JsonValue* type = value.Find("type");
-  const bool text = type != nullptr && type->kind == JsonKind::kString && type->text == "text";
-  if (text && value.members.size() == 1) return base::OkStatus();
-  return Refuse(path, "only {\"type\": \"text\"} is taken, since nothing else can be enforced yet");
+Status ReadFormat(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(draft.request.grammar, ReadResponseFormat(value, path));
+  return base::OkStatus();
 }
 
 Status RefuseModalities(const JsonValue& value, const std::string& path, Draft&) {
@@ -204,12 +251,15 @@ constexpr Field kFields[] = {
     {"seed", ReadSeed},
     {"ignore_eos", ReadIgnoreEnd},
     {"deadline_ms", ReadDeadline},
+    {"response_format", ReadFormat},
+    {"priority", ReadPriority},
+    {"service_tier", ReadServiceTier},
+    {"speculation", ReadSpeculation},
     // Checked and ignored: they do not change the answer.
     {"user", IgnoreLabel},
     {"safety_identifier", IgnoreLabel},
     {"prompt_cache_key", IgnoreLabel},
     {"prompt_cache_retention", IgnoreLabel},
-    {"service_tier", IgnoreLabel},
     {"metadata", IgnoreMetadata},
     {"parallel_tool_calls", IgnoreBool},  // without tools there is nothing to do in parallel
     {"prediction", IgnoreObject},
@@ -218,7 +268,6 @@ constexpr Field kFields[] = {
     {"functions", RefuseUnlessEmpty},
     {"tool_choice", RefuseToolChoice},
     {"function_call", RefuseToolChoice},
-    {"response_format", RefuseResponseFormat},
     {"modalities", RefuseModalities},
     {"store", RefuseTrue},
     {"audio", RefuseUnlessNull},
@@ -254,6 +303,7 @@ Status CheckTogether(Draft& draft) {
     return InvalidArgument("max_tokens",
                            "max_tokens and max_completion_tokens differ; give one of them");
   }
+  if (!request.priority) draft.request.priority = draft.tier_priority;
   draft.request.tokens_max = draft.max_tokens ? draft.max_tokens : draft.max_completion_tokens;
   return base::OkStatus();
 }

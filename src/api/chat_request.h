@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "engine/request.h"
 #include "text/chat_template.h"
+#include "text/grammar.h"
 
 namespace plumb::api {
 
@@ -37,8 +38,12 @@ struct ChatRequest {
   std::optional<uint32_t> tokens_max;  // nothing: up to the context's end
   uint32_t samples = 1;
   bool stream = false;
-  bool include_usage = false;           // a last chunk with the usage
-  std::optional<uint32_t> deadline_ms;  // extension field; nothing: the server's maximum
+  bool include_usage = false;                // a last chunk with the usage
+  std::optional<uint32_t> deadline_ms;       // extension field; nothing: the server's maximum
+  std::optional<engine::Priority> priority;  // `priority`, else what `service_tier` stands for
+  engine::Speculation speculation = engine::Speculation::kServer;
+  // Of response_format and its kin; compiled by whoever has the tokenizer.
+  std::optional<text::GrammarSpec> grammar;
 };
 
 // kInvalidArgument with the field's path; reason "request_too_large" for a body above the limit.

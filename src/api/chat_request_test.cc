@@ -2,6 +2,7 @@
 // Every field of a chat request: what is taken, to which bound, and by which name it is refused.
 #include "api/chat_request.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cfloat>
@@ -192,8 +193,9 @@ TEST(ChatRequest, RefusesWithTheFieldsName) {
       {R"("functions":[{}])", "functions"},
       {R"("tool_choice":"required")", "tool_choice"},
       {R"("tool_choice":{"type":"function"})", "tool_choice"},
-      {R"("response_format":{"type":"json_object"})", "response_format"},
-      {R"("response_format":{"type":"json_schema","json_schema":{}})", "response_format"},
+      {R"("response_format":{"type":"xml"})", "response_format.type"},
+      {R"("response_format":{"type":"json_schema","json_schema":{}})",
+       "response_format.json_schema.schema"},
       {R"("response_format":"text")", "response_format"},
       {R"("modalities":["text","audio"])", "modalities"},
       {R"("audio":{})", "audio"},
@@ -298,6 +300,30 @@ TEST(ChatRequest, BoundsTheNumberOfMessages) {
                 .status()
                 .field(),
             "messages");
+}
+
+TEST(ChatRequest, WhoGoesFirstAndWhoGuessesAreWordsFromAList) {
+  using engine::Priority;
+  using engine::Speculation;
+  EXPECT_EQ(Parse("")->priority, std::nullopt);
+  EXPECT_EQ(Parse(R"("priority":"batch")")->priority, Priority::kBatch);
+  EXPECT_EQ(Parse(R"("priority":"interactive")")->priority, Priority::kInteractive);
+  EXPECT_EQ(Parse(R"("priority":null,"service_tier":"flex")")->priority, Priority::kBatch);
+  EXPECT_EQ(Parse(R"("service_tier":"priority")")->priority, Priority::kInteractive);
+  EXPECT_EQ(Parse(R"("service_tier":"auto")")->priority, Priority::kDefault);
+  EXPECT_EQ(Parse(R"("service_tier":"flex","priority":"default")")->priority, Priority::kDefault)
+      << "priority is the finer word";
+  EXPECT_EQ(Parse("")->speculation, Speculation::kServer);
+  EXPECT_EQ(Parse(R"("speculation":null)")->speculation, Speculation::kServer);
+  EXPECT_EQ(Parse(R"("speculation":"off")")->speculation, Speculation::kOff);
+  EXPECT_EQ(Parse(R"("speculation":"ngram")")->speculation, Speculation::kNgram);
+  EXPECT_EQ(Parse(R"("speculation":"draft")")->speculation, Speculation::kDraft);
+  EXPECT_EQ(Parse(R"("speculation":"auto")")->speculation, Speculation::kAuto);
+  for (const char* field : {"priority", "service_tier", "speculation"}) {
+    for (const char* value : {"\"fast\"", "\"\"", "1", "[]", "\"Batch\""}) {
+      EXPECT_EQ(Parse(fmt::format("\"{}\":{}", field, value)).status().field(), field) << value;
+    }
+  }
 }
 
 }  // namespace

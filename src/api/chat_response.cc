@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "api/json_writer.h"
+#include "api/logprob_json.h"
 #include "base/check.h"
 
 namespace plumb::api {
@@ -13,41 +14,11 @@ using engine::TokenLogprob;
 
 namespace {
 
-// OpenAI's stand-in for "so unlikely that it does not matter"; JSON has no infinity.
-constexpr float kLogprobMin = -9999.0f;
-
-void WriteToken(JsonWriter& json, base::TokenId token, float logprob,
-                const text::Tokenizer& tokenizer) {
-  const std::string_view bytes = tokenizer.TokenBytes(token);
-  // A control token stands for no bytes: it is shown by name.
-  json.Key("token").String(bytes.empty() ? tokenizer.TokenName(token) : bytes);
-  json.Key("logprob").Float(logprob >= kLogprobMin ? logprob : kLogprobMin);
-  json.Key("bytes");
-  if (bytes.empty()) {
-    json.Null();
-    return;
-  }
-  json.BeginArray();
-  for (const char byte : bytes) json.Uint(static_cast<unsigned char>(byte));
-  json.EndArray();
-}
-
 // {"content":[...],"refusal":null}
 void WriteLogprobs(JsonWriter& json, std::span<const TokenLogprob> logprobs,
                    const text::Tokenizer& tokenizer) {
-  json.BeginObject().Key("content").BeginArray();
-  for (const TokenLogprob& entry : logprobs) {
-    json.BeginObject();
-    WriteToken(json, entry.token, entry.logprob, tokenizer);
-    json.Key("top_logprobs").BeginArray();
-    for (const engine::TopLogprob& top : entry.top) {
-      json.BeginObject();
-      WriteToken(json, top.token, top.logprob, tokenizer);
-      json.EndObject();
-    }
-    json.EndArray().EndObject();
-  }
-  json.EndArray().Key("refusal").Null().EndObject();
+  WriteLogprobList(json.BeginObject().Key("content"), logprobs, tokenizer, kChatLogprobs);
+  json.Key("refusal").Null().EndObject();
 }
 
 void WriteUsage(JsonWriter& json, const ChatUsage& usage) {

@@ -42,14 +42,15 @@ void ChatSink::Fail(const Status& status) {
 
 void ChatSink::Begin(ChatAnswer answer) {
   CHECK(samples_.empty() && answer.samples > 0) << "samples " << answer.samples;
+  CHECK(answer.fingerprints != nullptr);
   answer_ = std::move(answer);
   samples_.resize(answer_.samples);
-  if (answer_.stream) chunks_.emplace(answer_.head, tokenizer_);
 }
 
 void ChatSink::OnEvent(TokenEvent event) {
   CHECK(event.sample_index < samples_.size()) << "sample " << event.sample_index;
   CHECK(!samples_[event.sample_index].finished) << "an event after the sample's end";
+  if (event.weights_version != 0) weights_version_ = event.weights_version;
   if (!event.tokens.empty() && summary_.to_first_token.ns == 0)
     summary_.to_first_token = clock_.Now() - start_;
   if (!ended_) OnText(event);
@@ -99,6 +100,8 @@ void ChatSink::OnFinish(uint32_t sample_index, const engine::Finish& finish) {
 void ChatSink::StartStream() {
   if (stream_started_) return;
   stream_started_ = true;
+  answer_.head.system_fingerprint = answer_.fingerprints->Of(weights_version_);
+  chunks_.emplace(answer_.head, tokenizer_);
   exchange_->StartStream(200, {{"Content-Type", "text/event-stream; charset=utf-8"},
                                {"Cache-Control", "no-cache"},
                                {"X-Accel-Buffering", "no"},
@@ -136,6 +139,7 @@ void ChatSink::Complete() {
     ended_ = true;
     return;
   }
+  answer_.head.system_fingerprint = answer_.fingerprints->Of(weights_version_);
   std::vector<ChatChoice> choices;
   choices.reserve(samples_.size());
   for (Sample& sample : samples_) choices.push_back(std::move(sample.choice));

@@ -13,6 +13,7 @@
 
 #include "api/chat_response.h"
 #include "api/errors.h"
+#include "api/fingerprints.h"
 #include "engine/generator.h"
 #include "net/http_server.h"
 #include "text/tokenizer.h"
@@ -21,9 +22,10 @@ namespace plumb::api {
 
 // What the answer is to look like; known once the request has been read.
 struct ChatAnswer {
-  ChatHead head;
+  ChatHead head;  // system_fingerprint: filled in when the answer begins
   uint32_t samples = 1;
   bool stream = false;
+  const Fingerprints* fingerprints = nullptr;  // borrowed; not null
 };
 
 // A resource type. Thread: one at a time; first the thread that reads the request, then (after
@@ -84,6 +86,7 @@ class ChatSink final : public engine::EventSink {
   std::optional<ChatChunks> chunks_;  // streams only
   std::vector<Sample> samples_;
   uint32_t samples_finished_ = 0;
+  uint32_t weights_version_ = 0;
   bool stream_started_ = false;
   bool ended_ = false;        // the exchange has its whole answer
   bool client_left_ = false;  // before it had it

@@ -135,6 +135,14 @@ net::HttpResponse ErrorResponse(const ApiError& error) {
   return response;
 }
 
+bool IsJson(const net::HttpRequest& request) {
+  const auto type = request.headers.Get("Content-Type");
+  if (!type) return false;
+  std::string_view name = type->substr(0, type->find(';'));
+  while (!name.empty() && (name.back() == ' ' || name.back() == '\t')) name.remove_suffix(1);
+  return net::EqualsIgnoreCase(name, "application/json");
+}
+
 net::HttpResponse JsonResponse(std::string body) {
   net::HttpResponse response{.status = 200, .headers = {}, .body = std::move(body)};
   response.headers.Add("Content-Type", "application/json");

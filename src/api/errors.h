@@ -36,6 +36,9 @@ std::string ErrorJson(const ApiError& error);
 // The whole answer, Content-Type and Retry-After included (seconds, rounded up, at least 1).
 net::HttpResponse ErrorResponse(const ApiError& error);
 
+// Whether the body says it is "application/json", with or without parameters.
+bool IsJson(const net::HttpRequest& request);
+
 // A JSON answer with status 200.
 net::HttpResponse JsonResponse(std::string body);
 

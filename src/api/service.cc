@@ -41,15 +41,6 @@ std::string ChooseRequestId(const net::HttpRequest& request) {
   return fmt::format("req-{:016x}", base::EntropySeed());
 }
 
-// "application/json", with or without parameters.
-bool IsJson(const net::HttpRequest& request) {
-  const auto type = request.headers.Get("Content-Type");
-  if (!type) return false;
-  std::string_view name = type->substr(0, type->find(';'));
-  while (!name.empty() && (name.back() == ' ' || name.back() == '\t')) name.remove_suffix(1);
-  return net::EqualsIgnoreCase(name, "application/json");
-}
-
 // A key is a tenant, as long as there are no projects: what was computed for one is not reused for
 // another. Of a request whose key was found good.
 base::Hash256 IsolationOf(const net::HttpRequest& request) {
@@ -92,6 +83,13 @@ struct Service::Route {
   bool while_draining;
   void (Service::*serve)(Call call);
 
+  // Where GET is taken HEAD is, as HTTP wants it; net leaves the body out.
+  bool Takes(HttpMethod given) const {
+    return given == method || (given == HttpMethod::kHead && method == HttpMethod::kGet);
+  }
+  std::string Allowed() const {
+    return std::string(net::MethodName(method)) + (method == HttpMethod::kGet ? ", HEAD" : "");
+  }
   bool Matches(std::string_view requested) const {
     if (!prefix) return requested == path;
     return requested.size() > path.size() && requested.starts_with(path);
@@ -112,7 +110,7 @@ Service::Service(const ServiceConfig& config, ServiceParts parts)
       parts_(std::move(parts)),
       chat_(CompleteOptions(config, parts_),
             {parts_.generator, parts_.tokenizer, parts_.chat_template, parts_.clock,
-             parts_.metrics.api, parts_.logger}) {}
+             parts_.metrics.api, parts_.logger, parts_.grammars}) {}
 
 std::vector<std::string> Service::RoutePatterns() {
   std::vector<std::string> patterns;
@@ -130,7 +128,7 @@ void Service::OnRequest(net::HttpRequest request, std::unique_ptr<net::HttpExcha
   for (const Route& route : kRoutes) {
     if (!route.Matches(call.request.path)) continue;
     call.route = route.path;
-    if (route.method == call.request.method) return Dispatch(route, std::move(call));
+    if (route.Takes(call.request.method)) return Dispatch(route, std::move(call));
     other_method = &route;
   }
   if (other_method == nullptr) {
@@ -138,10 +136,10 @@ void Service::OnRequest(net::HttpRequest request, std::unique_ptr<net::HttpExcha
     error.code = "unknown_url";
     return Answer(call, ErrorResponse(error));
   }
-  const std::string_view allowed = net::MethodName(other_method->method);
+  const std::string allowed = other_method->Allowed();
   HttpResponse response =
       ErrorResponse(ErrorFromHttp(405, fmt::format("this path takes {} only", allowed)));
-  response.headers.Add("Allow", std::string(allowed));
+  response.headers.Add("Allow", allowed);
   Answer(call, std::move(response));
 }
 

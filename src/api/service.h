@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/chat_completions.h"
@@ -43,6 +44,7 @@ struct ServiceParts {
   std::function<base::Status()> ready;
   // Copies numbers kept elsewhere into `metrics` before they are shown; may be empty. Thread: any.
   std::function<void()> refresh_metrics;
+  text::GrammarCompiler* grammars = nullptr;  // null: requests that need one are refused
 };
 
 //   route                          key needed   answers
@@ -71,6 +73,11 @@ class Service final : public net::HttpHandler {
   // Cancels what still runs and waits for the generator's confirmation: after the server's
   // Shutdown, before the generator is destroyed.
   void Stop() { chat_.Stop(); }
+
+  // The generator is about to answer with weights of this version.
+  void AddWeights(uint32_t version, std::string fingerprint) {
+    chat_.AddWeights(version, std::move(fingerprint));
+  }
 
   // Chat requests accepted and not yet ended.
   size_t live_requests() const { return chat_.live(); }

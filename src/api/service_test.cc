@@ -54,8 +54,18 @@ TEST(Service, WrongMethodIs405WithAllow) {
   EXPECT_EQ(get.headers.Get("Allow"), "POST");
   const net::HttpResponse remove = Send(fixture, HttpMethod::kDelete, "/v1/models/fake");
   EXPECT_EQ(remove.status, 405);
-  EXPECT_EQ(remove.headers.Get("Allow"), "GET");
+  EXPECT_EQ(remove.headers.Get("Allow"), "GET, HEAD");
   EXPECT_EQ(json::parse(remove.body)["error"]["type"], "invalid_request_error");
+  EXPECT_EQ(Send(fixture, HttpMethod::kHead, "/v1/chat/completions").status, 405);
+}
+
+TEST(Service, TakesHeadWhereItTakesGet) {
+  ServiceFixture fixture(SayHello(), {kKey});
+  EXPECT_EQ(Send(fixture, HttpMethod::kHead, "/health").status, 200);
+  EXPECT_EQ(Send(fixture, HttpMethod::kHead, "/v1/models").status, 401) << "a key all the same";
+  for (const char* path : {"/v1/models", "/v1/models/fake", "/metrics"}) {
+    EXPECT_EQ(Send(fixture, HttpMethod::kHead, path, "", Bearer(kKey)).status, 200) << path;
+  }
 }
 
 TEST(Service, ListsTheModelUnderEachName) {

@@ -11,7 +11,9 @@ namespace plumb::engine {
 
 void Engine::Run() {
   for (;;) {
-    if (active_ == 0) {
+    // With other weights waiting, the last request may have ended since they came: it is their
+    // turn.
+    if (active_ == 0 && !swap_pending_.load(std::memory_order_acquire)) {
       auto arrival = arrivals_.Pop();  // the only place where an idle engine waits
       if (!arrival) return;            // closed by Drain
       if (*arrival != nullptr) Accept(std::move(*arrival), clock_.Now());

@@ -1,0 +1,209 @@
+// api/admin_test.cc
+// Keys first, one replacement at a time, and what an operator is told of each end it may have.
+#include "api/admin.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "api/testing/fake_exchange.h"
+
+namespace plumb::api::testing {
+namespace {
+
+using net::HttpMethod;
+using nlohmann::json;
+
+constexpr const char* kKey = "an-operators-key";
+
+// Answers when it is told to.
+class FakeWeights final : public WeightsOwner {
+ public:
+  ServedWeights Current() const override {
+    std::lock_guard lock(mutex_);
+    return current_;
+  }
+  base::Result<ServedWeights> Replace(const std::string& model, base::Duration patience) override {
+    std::unique_lock lock(mutex_);
+    asked_patience = patience;
+    entered_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return !held_; });
+    entered_ = false;
+    if (!fails_with.ok()) return fails_with;
+    current_ = {model, "fp_" + model, current_.version + 1};
+    return current_;
+  }
+  void Hold() {
+    std::lock_guard lock(mutex_);
+    held_ = true;
+  }
+  void Release() {
+    std::lock_guard lock(mutex_);
+    held_ = false;
+    changed_.notify_all();
+  }
+  void WaitEntered() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return entered_; });
+  }
+
+  base::Status fails_with;
+  base::Duration asked_patience{0};
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  ServedWeights current_{"first", "fp_first", 1};
+  bool held_ = false, entered_ = false;
+};
+
+class AdminTest : public ::testing::Test {
+ protected:
+  void Send(FakeClient& client, HttpMethod method, const std::string& path, std::string body,
+            net::HttpHeaders headers) {
+    net::HttpRequest request{.method = method,
+                             .path = path,
+                             .query = "",
+                             .headers = std::move(headers),
+                             .body = std::move(body),
+                             .peer = "127.0.0.1"};
+    admin_.OnRequest(std::move(request), client.MakeExchange());
+  }
+  static net::HttpHeaders Headers(const std::string& key = kKey) {
+    return {{"Authorization", "Bearer " + key}, {"Content-Type", "application/json"}};
+  }
+  net::HttpResponse Ask(HttpMethod method, const std::string& body = "",
+                        const std::string& path = "/admin/weights") {
+    FakeClient client;
+    Send(client, method, path, body, Headers());
+    return client.Wait();
+  }
+  static json Error(const net::HttpResponse& response) {
+    return json::parse(response.body).at("error");
+  }
+
+  FakeWeights weights_;
+  tenancy::ApiKeys keys_ = tenancy::ApiKeys::FromKeys({kKey}).value();
+  telemetry::Logger logger_{{.level = telemetry::LogLevel::kOff}};
+  base::SystemClock clock_;
+  Admin admin_{{weights_, keys_, logger_, clock_}};
+};
+
+TEST_F(AdminTest, LetsNobodyInWithoutItsKey) {
+  for (const HttpMethod method : {HttpMethod::kGet, HttpMethod::kPost, HttpMethod::kDelete}) {
+    for (const char* path : {"/admin/weights", "/", "/metrics"}) {
+      FakeClient none, wrong;
+      Send(none, method, path, "{}", {});
+      EXPECT_EQ(none.Wait().status, 401) << path;
+      Send(wrong, method, path, "{}", Headers("another-key-of-some-length"));
+      EXPECT_EQ(wrong.Wait().status, 401) << path;
+    }
+  }
+  EXPECT_EQ(weights_.Current().version, 1u);
+}
+
+TEST_F(AdminTest, ReplacesWeightsAndSaysWhatIsServed) {
+  const json before = json::parse(Ask(HttpMethod::kGet).body);
+  EXPECT_EQ(before, (json{{"object", "weights"},
+                          {"model", "first"},
+                          {"system_fingerprint", "fp_first"},
+                          {"weights_version", 1},
+                          {"replacing", false}}));
+  const net::HttpResponse done =
+      Ask(HttpMethod::kPost, R"({"model": "/models/next.gguf", "deadline_ms": 1500})");
+  EXPECT_EQ(done.status, 200);
+  EXPECT_EQ(json::parse(done.body)["weights_version"], 2);
+  EXPECT_EQ(json::parse(done.body)["system_fingerprint"], "fp_/models/next.gguf");
+  EXPECT_EQ(json::parse(Ask(HttpMethod::kGet).body), json::parse(done.body));
+  EXPECT_EQ(weights_.asked_patience.ms(), 1500);
+}
+
+TEST_F(AdminTest, TakesOneReplacementAtATime) {
+  weights_.Hold();
+  FakeClient first;
+  Send(first, HttpMethod::kPost, "/admin/weights", R"({"model": "a"})", Headers());
+  weights_.WaitEntered();
+  const net::HttpResponse second = Ask(HttpMethod::kPost, R"({"model": "b"})");
+  EXPECT_EQ(second.status, 409);
+  EXPECT_EQ(Error(second)["code"], "swap_in_progress");
+  const json during = json::parse(Ask(HttpMethod::kGet).body);
+  EXPECT_EQ(during["replacing"], true);
+  EXPECT_EQ(during["model"], "first") << "until the new ones answer";
+  weights_.Release();
+  EXPECT_EQ(first.Wait().status, 200);
+  EXPECT_EQ(Ask(HttpMethod::kPost, R"({"model": "b"})").status, 200);
+  EXPECT_EQ(weights_.Current().model, "b");
+}
+
+TEST_F(AdminTest, AClientThatLeavesDoesNotStopIt) {
+  weights_.Hold();
+  FakeClient client;
+  Send(client, HttpMethod::kPost, "/admin/weights", R"({"model": "a"})", Headers());
+  weights_.WaitEntered();
+  client.Leave();
+  weights_.Release();
+  client.WaitGone();
+  EXPECT_EQ(weights_.Current().model, "a");
+}
+
+TEST_F(AdminTest, EachEndHasItsStatus) {
+  using base::Code;
+  using base::Status;
+  const struct {
+    Status status;
+    int http;
+    const char* code;
+  } kCases[] = {
+      {base::InvalidArgument("model", "another shape"), 400, ""},
+      {base::Corrupt("'/x': damaged"), 400, "model_damaged"},
+      {base::Unsupported("'/x': unknown family"), 400, "model_unsupported"},
+      {base::NotFound("there is no model 'x'"), 404, "not_found"},
+      {Status(Code::kDeadline, "what had begun did not end"), 504, "deadline_exceeded"},
+      {Status(Code::kOverloaded, "no memory"), 503, "overloaded"},
+      {Status(Code::kUnavailable, "stopping"), 503, "unavailable"},
+      {Status(Code::kUnavailable, "another").WithReason("swap_in_progress"), 409,
+       "swap_in_progress"},
+      {base::Internal("the inner words"), 500, "internal_error"},
+  };
+  for (const auto& test : kCases) {
+    weights_.fails_with = test.status;
+    const net::HttpResponse response = Ask(HttpMethod::kPost, R"({"model": "x"})");
+    EXPECT_EQ(response.status, test.http) << test.status.ToString();
+    const json error = Error(response);
+    EXPECT_EQ(error["code"].is_null() ? "" : error["code"].get<std::string>(), test.code);
+    const bool told = test.status.code() != Code::kInternal;
+    EXPECT_EQ(error["message"] == test.status.message(), told) << test.status.ToString();
+  }
+  EXPECT_EQ(weights_.Current().model, "first");
+}
+
+TEST_F(AdminTest, RefusesWhatItDoesNotKnow) {
+  for (const char* body : {"", "[]", "{", "{}", R"({"model": ""})", R"({"model": 7})",
+                           R"({"model": "a", "deadline_ms": 0})", R"({"model": "a", "x": 1})"}) {
+    EXPECT_EQ(Ask(HttpMethod::kPost, body).status, 400) << body;
+  }
+  const std::string long_name(5000, 'a');
+  EXPECT_EQ(Ask(HttpMethod::kPost, R"({"model": ")" + long_name + "\"}").status, 400);
+  EXPECT_EQ(Ask(HttpMethod::kGet, "", "/admin/other").status, 404);
+  EXPECT_EQ(Ask(HttpMethod::kDelete).headers.Get("Allow"), "GET, HEAD, POST");
+  FakeClient text;
+  Send(text, HttpMethod::kPost, "/admin/weights", R"({"model": "a"})",
+       {{"Authorization", std::string("Bearer ") + kKey}, {"Content-Type", "text/plain"}});
+  EXPECT_EQ(text.Wait().status, 415);
+  EXPECT_EQ(weights_.Current().version, 1u);
+}
+
+TEST_F(AdminTest, StopEndsWhatIsUnderWayAndRefusesTheRest) {
+  admin_.Stop();
+  const net::HttpResponse refused = Ask(HttpMethod::kPost, R"({"model": "a"})");
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(Error(refused)["code"], "server_stopping");
+}
+
+}  // namespace
+}  // namespace plumb::api::testing
