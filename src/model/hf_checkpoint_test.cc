@@ -316,6 +316,43 @@ TEST_F(Folder, DoesNotWaitForAPipe) {
   EXPECT_EQ(Open().field(), "model.safetensors");
 }
 
+TEST_F(Folder, ConfigAndTensorsMustAgreeOnBiases) {
+  const auto with = [&](const char* key, bool value) {
+    auto config = nlohmann::json::parse(files_[0].second);
+    config[key] = value;
+    Change("config.json", config.dump());
+    return Open();
+  };
+  ASSERT_EQ(files_[0].first, "config.json");
+  EXPECT_TRUE(with("attention_bias", false).ok());
+  EXPECT_TRUE(with("mlp_bias", false).ok());
+  EXPECT_EQ(with("attention_bias", true).code(), Code::kCorrupt);
+  EXPECT_EQ(Open().field(), "model.layers.0.self_attn.q_proj.bias");
+  EXPECT_THAT(Open().message(), HasSubstr("attention_bias is true, but"));
+  EXPECT_EQ(with("mlp_bias", true).field(), "model.layers.0.mlp.gate_proj.bias");
+}
+
+TEST(HfCheckpoint, BiasesThatTheReferenceWouldNotAddAreRefused) {
+  TinyModelSpec spec = Small("qwen2");
+  const auto open = [](const TinyModelSpec& from, const char* class_name) {
+    const std::string bytes = TinyModel(from);
+    const auto gguf = Gguf::Parse(std::as_bytes(std::span(bytes)));
+    EXPECT_TRUE(gguf.ok()) << gguf.status().ToString();
+    HfFiles files = HfFolderOf(**gguf);
+    auto config = nlohmann::json::parse(files[0].second);
+    config["architectures"] = {class_name};
+    config["attention_bias"] = false;
+    files[0].second = config.dump();
+    const ScratchFolder folder;
+    WriteFiles(folder.path(), files);
+    return HfCheckpoint::Open(folder.path()).status();
+  };
+  EXPECT_EQ(open(spec, "Qwen2ForCausalLM").field(), "model.layers.0.self_attn.q_proj.bias");
+  spec.qkv_bias = true;
+  EXPECT_TRUE(open(spec, "Qwen2ForCausalLM").ok());
+  EXPECT_THAT(open(spec, "LlamaForCausalLM").message(), HasSubstr("attention_bias is false, but"));
+}
+
 TEST_F(Folder, RefusesALargeIndexUnread) {
   fs::resize_file(folder_.File(index_), (16u << 20) + 1);
   EXPECT_EQ(Open().code(), Code::kCorrupt);

@@ -162,6 +162,8 @@ class Translator {
     metadata_.SetNumber(Key("attention.layer_norm_rms_epsilon"), *epsilon);
     ASSIGN_OR_RETURN(const auto tied, config_.Bool("tie_word_embeddings"));
     out_.tied_output = tied.value_or(row_.tied);
+    ASSIGN_OR_RETURN(out_.attention_bias, config_.Bool("attention_bias"));
+    ASSIGN_OR_RETURN(out_.mlp_bias, config_.Bool("mlp_bias"));
     return base::OkStatus();
   }
 

@@ -34,6 +34,9 @@ struct HfConfig {
   // GGUF's rows of queries and keys are ordered for rotation of adjacent pairs; the folder's for
   // pairs (i, i + half).
   bool adjacent_pairs = false;
+  // Whether the projections have biases, where the config says; the tensors must agree.
+  std::optional<bool> attention_bias;
+  std::optional<bool> mlp_bias;
   bool norms_lack_one = false;         // Gemma: a norm's weight is stored less 1
   std::optional<ScaleBlock> f8_block;  // set when matrices are stored in F8
   std::vector<float> rope_factors;     // divide the rotary frequencies; empty = none

@@ -60,7 +60,7 @@ Result<tensor::RotaryTable> BuildRotary(const Config& config, double base, doubl
                                      .base = base,
                                      .position_scale = 1.0 / scale,
                                      .frequency_factors = factors},
-                                    options.pool);
+                                    options.loader());
 }
 
 ModelInfo DescribeModel(const Checkpoint& checkpoint, const Config& config,

@@ -26,14 +26,19 @@ struct LoadProgress {
 struct LoadOptions {
   tensor::ThreadPool& pool;            // used by LoadModel and by the model's Forward
   const tensor::KernelTable& kernels;  // both must outlive the model
-  uint32_t rows_max = 512;             // rows of one Forward; [1, kRowsMax]
-  uint32_t logits_rows_max = 64;       // rows with logits among them; [1, rows_max]
+  // Packs the weights instead, so that a model which computes on `pool` can go on meanwhile; null =
+  // `pool` does. Needed no longer than LoadModel.
+  tensor::ThreadPool* load_pool = nullptr;
+  uint32_t rows_max = 512;        // rows of one Forward; [1, kRowsMax]
+  uint32_t logits_rows_max = 64;  // rows with logits among them; [1, rows_max]
   uint32_t context_max =
       0;  // serve at most so many tokens; 0 = the file's, up to kContextDefaultMax
   // How keys and values are stored: part of the numerics id.
   tensor::KvFormat kv_format = tensor::KvFormat::kF16;
   // Called after each tensor, on the loading thread. May be empty.
   std::function<void(const LoadProgress&)> progress;
+
+  tensor::ThreadPool& loader() const { return load_pool != nullptr ? *load_pool : pool; }
 };
 
 constexpr uint32_t kRowsMax = 8192;

@@ -77,7 +77,7 @@ class QuantizeRun {
   Status Write(const std::string& path) {
     ASSIGN_OR_RETURN(file_, base::AppendFile::Open(path, 0));
     RETURN_IF_ERROR(file_->Append(Describe(source_, plan_).Head()));
-    Report();
+    RETURN_IF_ERROR(Report());
     for (const PlannedTensor& tensor : plan_.tensors) {
       const uint64_t padding = GgufWriter::Aligned(end_) - end_;
       RETURN_IF_ERROR(file_->Append(std::string(padding, '\0')));
@@ -98,7 +98,7 @@ class QuantizeRun {
                        source_.Rows(*tensor.source, range, scratch_));
       RETURN_IF_ERROR(tensor.copied() ? CopySlab(*tensor.source, range, in)
                                       : ConvertSlab(tensor, range, in));
-      Report();
+      RETURN_IF_ERROR(Report());
     }
     return base::OkStatus();
   }
@@ -142,8 +142,10 @@ class QuantizeRun {
     return file_->Append(AsText(out_));
   }
 
-  void Report() const {
+  Status Report() const {
     if (options_.progress) options_.progress({written_, plan_.data_bytes});
+    if (!options_.cancelled || !options_.cancelled()) return base::OkStatus();
+    return Status(base::Code::kCancelled, "stopped before the file was complete");
   }
 
   const Checkpoint& source_;

@@ -22,7 +22,9 @@ struct QuantizeProgress {
 struct QuantizeOptions {
   tensor::ThreadPool& pool;
   // Called now and then, on the calling thread. May be empty.
-  std::function<void(const QuantizeProgress&)> progress;
+  std::function<void(const QuantizeProgress&)> progress = {};
+  // Asked as often, by the same thread; once it says yes, the writing ends. May be empty.
+  std::function<bool()> cancelled = {};
 };
 
 // Bytes of the file that WriteQuantized makes.
@@ -31,7 +33,7 @@ uint64_t QuantizedFileBytes(const Checkpoint& source, const QuantizePlan& plan);
 // Writes the file to `path`, whose former content is lost, and makes it last (fsync). Metadata is
 // the source's, but for general.file_type and general.quantization_version. After an error the file
 // is unfinished. kCorrupt: a weight that is not finite, or too large for its type (message and
-// field() name the tensor); kInternal: disk full or gone.
+// field() name the tensor); kCancelled: as asked for; kInternal: disk full or gone.
 base::Status WriteQuantized(const Checkpoint& source, const QuantizePlan& plan,
                             const QuantizeOptions& options, const std::string& path);
 

@@ -355,6 +355,20 @@ TEST_F(Quantize, AFolderThatIsNotThereIsAnError) {
             Code::kNotFound);
 }
 
+TEST_F(Quantize, EndsBeforeTheNextPieceWhenCancelled) {
+  const std::string file = WideModel(kF16);
+  const auto source = Parse(file);
+  const QuantizePlan plan = PlanQuantize(*source, FileType::kQ8_0).value();
+  tensor::ThreadPool pool({.threads = 2});
+  uint64_t done = 0;
+  const QuantizeOptions options{
+      .pool = pool,
+      .progress = [&](const QuantizeProgress& state) { done = state.bytes_done; },
+      .cancelled = [&] { return done > 0; }};
+  EXPECT_EQ(WriteQuantized(*source, plan, options, path_).code(), Code::kCancelled);
+  EXPECT_LT(done, plan.data_bytes);
+}
+
 TEST_F(Quantize, ProgressEndsAtTheTotal) {
   const std::string file = WideModel(kF16);
   const auto source = Parse(file);

@@ -111,7 +111,7 @@ Result<const GgufTensor*> WeightReader::Raw(const std::string& name, uint64_t ou
     ASSIGN_OR_RETURN(kept.tensor.bytes, checkpoint_.Rows(*tensor, {0, outputs}, kept.memory));
     tensor = &kept.tensor;
   }
-  RETURN_IF_ERROR(CheckFinite(*tensor, tensor->bytes, options_.pool));
+  RETURN_IF_ERROR(CheckFinite(*tensor, tensor->bytes, options_.loader()));
   Took(*tensor, 0, tensor->stored_bytes, 0);
   return tensor;
 }
@@ -122,9 +122,9 @@ Result<tensor::PackedMatrix> WeightReader::Pack(const GgufTensor& tensor, uint32
   tensor::AlignedBuffer scratch;
   ASSIGN_OR_RETURN(const std::span<const std::byte> rows,
                    checkpoint_.Rows(tensor, {part * outputs, outputs}, scratch));
-  RETURN_IF_ERROR(CheckFinite(tensor, rows, options_.pool));
+  RETURN_IF_ERROR(CheckFinite(tensor, rows, options_.loader()));
   ASSIGN_OR_RETURN(const tensor::DType type, TypeOf(tensor));
-  auto matrix = tensor::PackedMatrix::Pack(type, outputs, inputs, rows, options_.pool, &arena_);
+  auto matrix = tensor::PackedMatrix::Pack(type, outputs, inputs, rows, options_.loader(), &arena_);
   if (!matrix.ok()) {
     const std::string name(tensor.name);
     Status status(matrix.status().code(),
@@ -160,7 +160,7 @@ Result<std::vector<float>> WeightReader::Vector(const std::string& name, uint64_
   tensor::AlignedBuffer scratch;
   ASSIGN_OR_RETURN(const std::span<const std::byte> row,
                    checkpoint_.Rows(*tensor, {0, 1}, scratch));
-  RETURN_IF_ERROR(CheckFinite(*tensor, row, options_.pool));
+  RETURN_IF_ERROR(CheckFinite(*tensor, row, options_.loader()));
   ASSIGN_OR_RETURN(const tensor::DType type, TypeOf(*tensor));
   std::vector<float> values(size);
   RETURN_IF_ERROR(tensor::DequantizeRow(type, row, values));
