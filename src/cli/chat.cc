@@ -270,12 +270,16 @@ std::unique_ptr<OptionTable> DeclareChat(CLI::App& app, ChatSettings& settings) 
 }
 
 base::Status RunChat(const ChatSettings& settings, const VariableReader& variables) {
+  if (settings.once && settings.once->empty()) {
+    return base::InvalidArgument("--once", "--once: the message is empty");
+  }
   const base::SystemClock clock;
   std::unique_ptr<LocalEngine> local;
   std::unique_ptr<Talker> talker;
   if (settings.url.empty()) {
-    ASSIGN_OR_RETURN(const ModelReference model, LocateEngineModel(settings.engine, variables));
-    ASSIGN_OR_RETURN(local, LocalEngine::Load(model, settings.engine, {clock}, ErrorTerminal()));
+    ASSIGN_OR_RETURN(EngineModels models, LocateEngineModels(settings.engine, variables));
+    ASSIGN_OR_RETURN(local, LocalEngine::Load(std::move(models), settings.engine, {.clock = clock},
+                                              ErrorTerminal()));
     ASSIGN_OR_RETURN(talker, LocalTalker::Create(*local));
   } else {
     ASSIGN_OR_RETURN(talker, RemoteTalker::Connect(settings.url, settings.api_key,
@@ -283,7 +287,7 @@ base::Status RunChat(const ChatSettings& settings, const VariableReader& variabl
   }
   Signals signals({SIGINT});
   Chat chat(settings, *talker, signals, clock);
-  const base::Status status = settings.once.empty() ? chat.Converse() : chat.Once(settings.once);
+  const base::Status status = settings.once ? chat.Once(*settings.once) : chat.Converse();
   talker.reset();
   return status;
 }

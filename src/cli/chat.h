@@ -4,6 +4,7 @@
 
 #include <CLI/App.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/status.h"
@@ -18,7 +19,7 @@ struct ChatSettings {
   std::string url;      // empty = in this process
   std::string api_key;  // for the server at url
   std::string system;
-  std::string once;
+  std::optional<std::string> once;  // absent: a conversation
   ChatSampling sampling;
 };
 

@@ -47,6 +47,14 @@ TEST(Conversation, ResetForgetsTheTurnsAndKeepsTheSystemText) {
   EXPECT_EQ(conversation.turns(), 0u);
 }
 
+TEST(RunChat, AnEmptyMessageIsAMistakeAndNoConversation) {
+  ChatSettings settings;
+  settings.once = "";
+  settings.engine.model = "/no/such/model";
+  const base::Status status = RunChat(settings, [](const std::string&) { return std::nullopt; });
+  EXPECT_EQ(status.field(), "--once");
+}
+
 TEST(ReadChunk, GathersTextReasonUsageAndSeed) {
   std::string text;
   AnswerEnd end;

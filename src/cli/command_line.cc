@@ -74,7 +74,7 @@ std::optional<int> ParseCommandLine(CLI::App& app, int argc, const char* const* 
   } catch (const CLI::ParseError& error) {
     message = FullName(Innermost(app)) + ": " + Printable(error.what(), 300);
   }
-  PrintError("plumb: " + message + "\n(" + FullName(Innermost(app)) + " --help explains)\n");
+  PrintError(message + "\n(" + FullName(Innermost(app)) + " --help explains)\n");
   return kExitUsage;
 }
 

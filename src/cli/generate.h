@@ -1,5 +1,6 @@
 // cli/generate.h
-// `plumb generate`: a file of requests to a file of answers, at full batch, resumable.
+// `plumb generate` and `plumb rollout`: a file of requests to a file of answers with a model loaded
+// here. They differ in what a line of answers holds; the run is cli/line_run.h.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -7,51 +8,28 @@
 #include <memory>
 #include <string>
 
-#include "base/clock.h"
 #include "base/status.h"
+#include "cli/engine_settings.h"
 #include "cli/generate_line.h"
-#include "cli/local_engine.h"
 #include "cli/option_table.h"
-#include "cli/progress.h"
-#include "engine/generator.h"
 
 namespace plumb::cli {
 
 struct GenerateSettings {
+  LineKind kind = LineKind::kGenerate;
   EngineSettings engine;
   std::string input;
   std::string output;
   uint64_t seed = 0;
   uint32_t max_tokens = 0;
+  uint32_t samples = 1;  // rollout: of a prompt
   bool strict = false;
 };
 
+// For either, as settings.kind says; the settings are borrowed.
 std::unique_ptr<OptionTable> DeclareGenerate(CLI::App& app, GenerateSettings& settings);
 
 // kInvalidArgument: settings, or files that do not belong together; kInternal: the disk.
 base::Status RunGenerate(const GenerateSettings& settings, const VariableReader& variables);
-
-// The run itself, for any generator.
-struct GenerateJob {
-  std::string input;
-  std::string output;
-  LineDefaults defaults;
-  bool strict = false;       // the first bad line ends the run, before anything is computed
-  std::string settings_key;  // what else decides the answers: model, arithmetic
-  uint32_t in_flight_max = 128;
-};
-struct GenerateParts {
-  engine::Generator& generator;
-  LineModel model;
-  const base::Clock& clock;
-  ProgressOutput progress;
-};
-struct GenerateTotals {
-  uint64_t lines = 0;            // with content
-  uint64_t answered_before = 0;  // by earlier runs
-  uint64_t errors = 0;           // of this run
-  uint64_t tokens = 0;           // generated in this run
-};
-base::Result<GenerateTotals> Generate(const GenerateJob& job, const GenerateParts& parts);
 
 }  // namespace plumb::cli

@@ -1,18 +1,21 @@
 // cli/generate_line.cc
-// A line is a chat request with two members of ours, "id" and "prompt". They are taken out, and
-// what is left goes through the chat API's own parser, so that both take and refuse the same.
+// A line is a chat request with a few members of ours. They are taken out, and what is left goes
+// through the chat API's own parser, so that both take and refuse the same.
 #include "cli/generate_line.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
 
 #include "api/chat_prompt.h"
-#include "api/chat_response.h"
 #include "api/json.h"
 #include "api/json_fields.h"
 #include "api/json_writer.h"
 #include "base/random.h"
+#include "model/config.h"
 
 namespace plumb::cli {
 namespace {
@@ -20,35 +23,8 @@ namespace {
 using base::InvalidArgument;
 
 constexpr size_t kIdBytesMax = 256;
-
-void Write(api::JsonWriter& json, const api::JsonValue& value) {
-  switch (value.kind) {
-    case api::JsonKind::kNull:
-      json.Null();
-      return;
-    case api::JsonKind::kBool:
-      json.Bool(value.boolean);
-      return;
-    case api::JsonKind::kNumber:
-      json.Raw(value.text);
-      return;
-    case api::JsonKind::kString:
-      json.String(value.text);
-      return;
-    case api::JsonKind::kArray:
-      json.BeginArray();
-      for (const api::JsonValue& item : value.items) Write(json, item);
-      json.EndArray();
-      return;
-    case api::JsonKind::kObject:
-      json.BeginObject();
-      for (const api::JsonMember& member : value.members) {
-        Write(json.Key(member.name), member.value);
-      }
-      json.EndObject();
-      return;
-  }
-}
+// Values in a line: a prompt as token ids has one for each.
+constexpr uint32_t kLineNodesMax = 1u << 22;
 
 base::Result<std::string> IdJson(const api::JsonValue& value) {
   const bool allowed = value.kind == api::JsonKind::kString || value.kind == api::JsonKind::kNumber;
@@ -57,14 +33,20 @@ base::Result<std::string> IdJson(const api::JsonValue& value) {
         "id", fmt::format("id must be a string or number of at most {} bytes", kIdBytesMax));
   }
   std::string text;
-  api::JsonWriter json(text);
-  Write(json, value);
+  api::AppendJson(text, value);
   return text;
 }
 
-// The members that the chat API knows. A stand-in message takes the place of a raw prompt, and a
-// stand-in name that of the model, which the command line has chosen.
-std::string ChatBody(const api::JsonValue& root, bool has_prompt) {
+// Members that the chat API does not see.
+bool IsOurs(std::string_view name, LineKind kind) {
+  if (name == "n") return kind == LineKind::kRollout;  // may be more than the API's
+  return name == "id" || name == "prompt" || name == "best_of" || name == "echo" ||
+         name == "prompt_logprobs";
+}
+
+// The rest. A stand-in message takes the place of a raw prompt, and a stand-in name that of the
+// model, which the command line has chosen.
+std::string ChatBody(const api::JsonValue& root, bool has_prompt, LineKind kind) {
   std::string body;
   api::JsonWriter json(body);
   json.BeginObject();
@@ -74,47 +56,93 @@ std::string ChatBody(const api::JsonValue& root, bool has_prompt) {
     json.Key("role").String("user").Key("content").String("prompt").EndObject().EndArray();
   }
   for (const api::JsonMember& member : root.members) {
-    if (member.name != "id" && member.name != "prompt") Write(json.Key(member.name), member.value);
+    if (IsOurs(member.name, kind)) continue;
+    std::string value;
+    api::AppendJson(value, member.value);
+    json.Key(member.name).Raw(value);
   }
   json.EndObject();
   return body;
 }
 
 // Within what reads back from JSON everywhere.
-uint64_t SeedOf(uint64_t run_seed, uint64_t index) {
+uint64_t SeedOf(uint64_t of, std::array<uint32_t, 4> counter) {
   const auto bits =
-      base::Philox4x32({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32), 0, 0},
-                       {static_cast<uint32_t>(run_seed), static_cast<uint32_t>(run_seed >> 32)});
+      base::Philox4x32(counter, {static_cast<uint32_t>(of), static_cast<uint32_t>(of >> 32)});
   return (uint64_t{bits[0]} << 32 | bits[1]) & ((uint64_t{1} << 53) - 1);
 }
-
-void WriteToken(api::JsonWriter& json, base::TokenId token, float logprob,
-                const text::Tokenizer& tokenizer) {
-  const std::string_view bytes = tokenizer.TokenBytes(token);
-  json.Key("token").String(bytes.empty() ? tokenizer.TokenName(token) : bytes);
-  json.Key("token_id").Uint(base::Index(token)).Key("logprob").Float(logprob);
+uint64_t LineSeed(uint64_t run_seed, uint64_t index) {
+  return SeedOf(run_seed, {static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32), 0, 0});
+}
+uint64_t GroupSeed(uint64_t line_seed, uint32_t group) {
+  return group == 0 ? line_seed : SeedOf(line_seed, {group, 0, 0, 1});
 }
 
-void WriteLogprobs(api::JsonWriter& json, const std::vector<engine::TokenLogprob>& logprobs,
-                   const text::Tokenizer& tokenizer) {
-  json.Key("logprobs").BeginArray();
-  for (const engine::TokenLogprob& entry : logprobs) {
-    json.BeginObject();
-    WriteToken(json, entry.token, entry.logprob, tokenizer);
-    json.Key("top").BeginArray();
-    for (const engine::TopLogprob& top : entry.top) {
-      json.BeginObject();
-      WriteToken(json, top.token, top.logprob, tokenizer);
-      json.EndObject();
-    }
-    json.EndArray().EndObject();
+base::Status ReadPrompt(const api::JsonValue& value, const LineDefaults& defaults,
+                        LineRequest& line) {
+  if (value.kind != api::JsonKind::kArray) {
+    ASSIGN_OR_RETURN(auto text, api::ReadString(value, "prompt", kInputLineBytesMax));
+    line.prompt = std::move(text).value_or("");
+    return base::OkStatus();
   }
-  json.EndArray();
+  RETURN_IF_ERROR(api::CheckArray(value, "prompt", model::kContextMax));
+  std::vector<base::TokenId> tokens;
+  tokens.reserve(value.items.size());
+  const api::IntegerRange range{0, static_cast<int64_t>(defaults.vocabulary_size) - 1};
+  for (size_t i = 0; i < value.items.size(); ++i) {
+    const std::string path = api::IndexPath("prompt", i);
+    ASSIGN_OR_RETURN(const auto id, api::ReadInteger(value.items[i], path, range));
+    if (!id) return api::WrongKind(value.items[i], path, "an integer");
+    tokens.push_back(base::TokenId{static_cast<uint32_t>(*id)});
+  }
+  line.prompt = std::move(tokens);
+  return base::OkStatus();
 }
 
-void WriteHead(api::JsonWriter& json, const LineHead& head) {
-  json.BeginObject().Key("index").Uint(head.index);
-  if (!head.id_json.empty()) json.Key("id").Raw(head.id_json);
+base::Status ReadCount(const api::JsonValue& root, const char* name, uint32_t max,
+                       std::optional<uint32_t>& count) {
+  const api::JsonValue* value = root.Find(name);
+  if (value == nullptr) return base::OkStatus();
+  ASSIGN_OR_RETURN(const auto number, api::ReadInteger(*value, name, {1, max}));
+  if (number) count = static_cast<uint32_t>(*number);
+  return base::OkStatus();
+}
+
+base::Status ReadFlag(const api::JsonValue& root, const char* name, bool& flag) {
+  const api::JsonValue* value = root.Find(name);
+  if (value == nullptr) return base::OkStatus();
+  ASSIGN_OR_RETURN(const auto given, api::ReadBool(*value, name));
+  flag = given.value_or(false);
+  return base::OkStatus();
+}
+
+// n, best_of, echo, prompt_logprobs, once the chat part is known.
+base::Status ReadOurs(const api::JsonValue& root, const LineDefaults& defaults, LineRequest& line) {
+  std::optional<uint32_t> samples, best_of;
+  RETURN_IF_ERROR(ReadCount(root, "best_of", engine::kSamplesMax, best_of));
+  RETURN_IF_ERROR(ReadFlag(root, "echo", line.echo));
+  RETURN_IF_ERROR(ReadFlag(root, "prompt_logprobs", line.prompt_logprobs));
+  if (defaults.kind == LineKind::kRollout) {
+    RETURN_IF_ERROR(ReadCount(root, "n", kRolloutSamplesMax, samples));
+    if (best_of) return InvalidArgument("best_of", "best_of is not taken here: all are given");
+    if (line.echo)
+      return InvalidArgument("echo", "echo is not taken here: the prompt's ids are given");
+    line.chat.sampling.logprobs = true;
+  } else if (const api::JsonValue* n = root.Find("n"); n != nullptr && !n->is_null()) {
+    samples = line.chat.samples;
+  }
+  line.samples = samples.value_or(defaults.samples);
+  line.best_of = best_of.value_or(line.samples);
+  if (line.best_of < line.samples) {
+    return InvalidArgument(
+        "best_of", fmt::format("best_of is {}, less than n, {}", line.best_of, line.samples));
+  }
+  if (line.echo && !line.has_prompt()) {
+    return InvalidArgument("echo", "echo is for lines with a prompt, not for messages");
+  }
+  // What is echoed is part of the answer, and so are its log-probabilities.
+  line.prompt_logprobs |= line.echo && line.chat.sampling.logprobs;
+  return base::OkStatus();
 }
 
 }  // namespace
@@ -123,6 +151,7 @@ base::Result<LineRequest> ParseLine(std::string_view text, uint64_t index,
                                     const LineDefaults& defaults, std::string* id_json) {
   api::ChatLimits limits;
   limits.json.bytes_max = kInputLineBytesMax;
+  limits.json.nodes_max = kLineNodesMax;
   limits.vocabulary_size = defaults.vocabulary_size;
   ASSIGN_OR_RETURN(const api::JsonValue root, api::ParseJson(text, limits.json));
   if (root.kind != api::JsonKind::kObject) return InvalidArgument("", "a line is one JSON object");
@@ -133,88 +162,109 @@ base::Result<LineRequest> ParseLine(std::string_view text, uint64_t index,
     if (id_json != nullptr) *id_json = line.id_json;
   }
   const api::JsonValue* prompt = root.Find("prompt");
-  line.has_prompt = prompt != nullptr && !prompt->is_null();
+  const bool has_prompt = prompt != nullptr && !prompt->is_null();
   const bool has_messages = root.Find("messages") != nullptr;
-  if (line.has_prompt == has_messages) {
+  if (has_prompt == has_messages) {
     return InvalidArgument("messages", "a line has either messages or prompt");
   }
-  if (line.has_prompt) {
-    ASSIGN_OR_RETURN(const auto value, api::ReadString(*prompt, "prompt", kInputLineBytesMax));
-    line.prompt = value.value_or("");
-  }
-  ASSIGN_OR_RETURN(line.chat, api::ParseChatRequest(ChatBody(root, line.has_prompt), limits));
-  if (line.chat.samples != 1) {
-    return InvalidArgument("n", "n is not taken here: repeat the line with another seed");
-  }
+  if (has_prompt) RETURN_IF_ERROR(ReadPrompt(*prompt, defaults, line));
+  ASSIGN_OR_RETURN(line.chat,
+                   api::ParseChatRequest(ChatBody(root, has_prompt, defaults.kind), limits));
+  RETURN_IF_ERROR(ReadOurs(root, defaults, line));
   if (line.chat.stream) return InvalidArgument("stream", "stream is not taken here");
   if (line.chat.deadline_ms) {
     return InvalidArgument("deadline_ms",
                            "deadline_ms is not taken here: answers do not depend on time");
   }
-  if (!line.chat.seed_given) line.chat.sampling.seed = SeedOf(defaults.seed, index);
+  if (!line.chat.seed_given) line.chat.sampling.seed = LineSeed(defaults.seed, index);
   return line;
 }
 
-base::Result<engine::Request> BuildRequest(const LineRequest& line, const LineDefaults& defaults,
-                                           const LineModel& model) {
-  engine::Request request{};
-  request.sampling = line.chat.sampling;
-  if (line.has_prompt) {
-    auto tokens = model.tokenizer.Encode(line.prompt, text::ControlTokens::kParse,
-                                         /*add_special=*/true);
-    if (!tokens.ok()) return InvalidArgument("prompt", tokens.status().message());
-    request.prompt = std::move(tokens).value();
-    if (request.prompt.empty()) return InvalidArgument("prompt", "the prompt is empty");
+namespace {
+
+base::Result<std::vector<base::TokenId>> PromptTokens(const LineRequest& line,
+                                                      const LineModel& model) {
+  if (!line.has_prompt()) {
+    return api::EncodeChat(line.chat.messages, model.chat_template, model.tokenizer,
+                           model.context_max);
+  }
+  std::vector<base::TokenId> tokens;
+  if (const auto* given = std::get_if<std::vector<base::TokenId>>(&line.prompt)) {
+    tokens = *given;
   } else {
-    ASSIGN_OR_RETURN(request.prompt, api::EncodeChat(line.chat.messages, model.chat_template,
-                                                     model.tokenizer, model.context_max));
+    auto encoded = model.tokenizer.Encode(std::get<std::string>(line.prompt),
+                                          text::ControlTokens::kParse, /*add_special=*/true);
+    if (!encoded.ok()) return InvalidArgument("prompt", encoded.status().message());
+    tokens = std::move(encoded).value();
   }
-  const uint64_t size = request.prompt.size();
-  if (size >= model.context_max) {
-    return InvalidArgument(
-               line.has_prompt ? "prompt" : "messages",
-               fmt::format("the prompt has {} tokens and the context {}", size, model.context_max))
-        .WithReason("context_length_exceeded");
+  if (tokens.empty()) return InvalidArgument("prompt", "the prompt is empty");
+  return tokens;
+}
+
+base::Status TooLong(std::string field, std::string message) {
+  return InvalidArgument(std::move(field), std::move(message))
+      .WithReason("context_length_exceeded");
+}
+
+base::Result<uint32_t> TokensMax(const LineRequest& line, const LineDefaults& defaults,
+                                 uint64_t prompt_tokens, uint32_t context_max) {
+  if (prompt_tokens >= context_max) {
+    return TooLong(
+        line.has_prompt() ? "prompt" : "messages",
+        fmt::format("the prompt has {} tokens and the context {}", prompt_tokens, context_max));
   }
-  const auto room = static_cast<uint32_t>(model.context_max - size);
+  const auto room = static_cast<uint32_t>(context_max - prompt_tokens);
   if (line.chat.tokens_max && *line.chat.tokens_max > room) {
-    return InvalidArgument("max_tokens",
-                           fmt::format("the prompt has {} tokens, max_tokens is {} and the context "
-                                       "{}",
-                                       size, *line.chat.tokens_max, model.context_max))
-        .WithReason("context_length_exceeded");
+    return TooLong("max_tokens",
+                   fmt::format("the prompt has {} tokens, max_tokens is {} and the context {}",
+                               prompt_tokens, *line.chat.tokens_max, context_max));
   }
   const uint32_t standard = defaults.tokens_max == 0 ? room : std::min(defaults.tokens_max, room);
-  request.sampling.tokens_max = line.chat.tokens_max.value_or(standard);
-  return request;
+  return line.chat.tokens_max.value_or(standard);
 }
 
-std::string AnswerLine(const LineHead& head, const LineAnswer& answer,
-                       const text::Tokenizer& tokenizer) {
-  std::string out;
-  api::JsonWriter json(out);
-  WriteHead(json, head);
-  json.Key("text").String(answer.text);
-  json.Key("finish_reason").String(api::FinishReasonName(answer.finish.reason));
-  const engine::Finish& finish = answer.finish;
-  json.Key("usage").BeginObject().Key("prompt_tokens").Uint(finish.prompt_tokens);
-  json.Key("completion_tokens").Uint(finish.completion_tokens);
-  json.Key("total_tokens").Uint(uint64_t{finish.prompt_tokens} + finish.completion_tokens);
-  json.EndObject().Key("seed").Int(static_cast<int64_t>(answer.seed));
-  if (answer.with_logprobs) WriteLogprobs(json, answer.logprobs, tokenizer);
-  json.Key("key").String(head.key).EndObject();
-  return out + "\n";
+// The answers to a line are one line: it must stay readable.
+base::Status CheckEntries(const LineRequest& line, const engine::Request& request) {
+  const engine::SamplingParams& sampling = request.sampling;
+  if (!sampling.logprobs && !line.prompt_logprobs) return base::OkStatus();
+  const uint64_t tokens = uint64_t{line.best_of} * sampling.tokens_max + request.prompt.size();
+  const uint64_t entries = tokens * (1 + sampling.top_logprobs);
+  if (entries <= kLineEntriesMax) return base::OkStatus();
+  return InvalidArgument(
+      "max_tokens", fmt::format("the answers could hold {} log-probabilities; a line has {} at "
+                                "most: lower max_tokens, n or top_logprobs",
+                                entries, kLineEntriesMax));
 }
 
-std::string ErrorLine(const LineHead& head, const base::Status& status) {
-  std::string out;
-  api::JsonWriter json(out);
-  WriteHead(json, head);
-  json.Key("error").BeginObject();
-  json.Key("message").String(fmt::format("line {}: {}", head.index + 1, status.message()));
-  json.Key("param").StringOrNull(status.field()).Key("code").StringOrNull(status.reason());
-  json.EndObject().Key("key").String(head.key).EndObject();
-  return out + "\n";
+}  // namespace
+
+base::Result<std::vector<engine::Request>> BuildRequests(const LineRequest& line,
+                                                         const LineDefaults& defaults,
+                                                         const LineModel& model) {
+  engine::Request first{};
+  ASSIGN_OR_RETURN(first.prompt, PromptTokens(line, model));
+  first.sampling = line.chat.sampling;
+  first.speculation = line.chat.speculation;
+  first.priority = line.chat.priority.value_or(engine::Priority::kBatch);
+  first.prompt_logprobs = line.prompt_logprobs;
+  ASSIGN_OR_RETURN(first.sampling.tokens_max,
+                   TokensMax(line, defaults, first.prompt.size(), model.context_max));
+  RETURN_IF_ERROR(CheckEntries(line, first));
+  if (line.chat.grammar) {
+    if (model.grammars == nullptr) {
+      return InvalidArgument("response_format", "no grammars are enforced here");
+    }
+    ASSIGN_OR_RETURN(first.grammar, model.grammars->Compile(*line.chat.grammar));
+  }
+  std::vector<engine::Request> requests;
+  for (uint32_t done = 0; done < line.samples; done += engine::kSamplesMax) {
+    engine::Request request = first;
+    request.samples = std::min(line.samples - done, engine::kSamplesMax);
+    request.sampling.seed = GroupSeed(first.sampling.seed, done / engine::kSamplesMax);
+    request.prompt_logprobs = line.prompt_logprobs && done == 0;
+    requests.push_back(std::move(request));
+  }
+  return requests;
 }
 
 }  // namespace plumb::cli

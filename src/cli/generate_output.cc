@@ -67,8 +67,8 @@ base::Result<std::unique_ptr<GenerateOutput>> GenerateOutput::Open(const std::st
     const std::optional<AnswerPlace> place = ReadPlace(line->text);
     if (!place || output->found_.size() >= kAnswersMax) {
       return base::InvalidArgument(
-          "--output", fmt::format("--output: line {} of '{}' is not an answer of 'plumb generate'; "
-                                  "choose another file",
+          "--output", fmt::format("--output: line {} of '{}' is not an answer of 'plumb generate' "
+                                  "or 'plumb rollout'; choose another file",
                                   line->number, path));
     }
     if (!output->found_.emplace(place->index, place->key).second) {

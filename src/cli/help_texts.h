@@ -66,6 +66,19 @@ constexpr HelpText kGenerateHelp = {
     "Environment: PLUMB_<FLAG> for every flag above, and PLUMB_CACHE, the folder for models\n"
     "(default ~/.cache/plumb)."};
 
+constexpr HelpText kRolloutHelp = {
+    "Sample many answers to each prompt of a file, for reinforcement learning: each line of the\n"
+    "output has, for every sample, token ids, their log-probabilities, the seed that gives them\n"
+    "again, and what names the weights. Lines of the input are those of 'plumb generate'; "
+    "\"prompt\"\n"
+    "may also be token ids. The same input gives the same samples; a run that was stopped goes on.",
+    "Examples:\n"
+    "  plumb rollout --input prompts.jsonl --output rollouts.jsonl --samples 16\n"
+    "  plumb rollout --input prompts.jsonl --output rollouts.jsonl --samples 64 --seed 7 "
+    "--max-tokens 512\n\n"
+    "Environment: PLUMB_<FLAG> for every flag above, and PLUMB_CACHE, the folder for models\n"
+    "(default ~/.cache/plumb)."};
+
 constexpr HelpText kModelHelp = {"Get, list, inspect, check, quantise and measure models.",
                                  "Examples:\n"
                                  "  plumb model list\n"

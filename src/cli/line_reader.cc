@@ -17,7 +17,8 @@ constexpr size_t kBufferBytes = 1u << 18;
 
 base::Result<std::unique_ptr<LineReader>> LineReader::Open(const std::string& path,
                                                            uint64_t line_bytes_max) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without O_NONBLOCK a pipe would wait here for somebody to write it, only to be refused.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     const int error = errno;
     const std::string message = "cannot open '" + path + "': " + std::strerror(error);

@@ -1,106 +1,100 @@
 // cli/local_engine.h
 // A model of this process, ready to answer: the parts from file to engine, built in order and owned
-// here, for serve, chat and generate alike. Their settings too.
+// here, for serve, chat, generate and rollout alike; and how its weights are replaced while it
+// runs. Read first: cli/engine_settings.h.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "cli/catalogue.h"
+#include "cli/engine_settings.h"
 #include "cli/model_store.h"
-#include "cli/option_table.h"
+#include "cli/model_text.h"
 #include "cli/progress.h"
 #include "engine/engine.h"
+#include "engine/trace.h"
 #include "model/checkpoint.h"
+#include "model/load.h"
 #include "model/model.h"
 #include "telemetry/metrics.h"
 #include "tensor/thread_pool.h"
-#include "text/chat_template.h"
-#include "text/tokenizer.h"
+#include "text/grammar_compiler.h"
 
 namespace plumb::cli {
 
-struct EngineSettings {
-  std::string model{kDefaultModel};
-  bool no_pull = false;
-  uint32_t threads;         // constructed as: all processors
-  uint32_t context = 0;     // tokens; 0 = the model's
-  uint64_t kv_memory = 0;   // bytes; 0 = by KvMemory
-  uint32_t sequences = 64;  // answers computed at once
-  std::string kernels = "auto";
-  bool pin_threads = false;
-  std::string prefix_cache = "on";
-  std::string kv_format = "f16";
-
-  EngineSettings();
-};
-
-// --model, --threads, --context, --kv-memory, ...
-void AddEngineOptions(OptionTable& table, EngineSettings& settings);
-
-// Finds the model of the settings, or pulls it. kNotFound, kUnavailable: no such model here.
-base::Result<ModelReference> LocateEngineModel(const EngineSettings& settings,
-                                               const VariableReader& variables);
-
-// Bytes of keys and values when nobody says: enough for every sequence at kTypicalTokens, and for
-// one of the whole context; at most half of what the machine has available, at least one page.
-struct KvNeed {
-  uint64_t page_bytes;
-  uint32_t context_max;
-  uint32_t sequences;
-};
-constexpr uint64_t kTypicalTokens = 2048;
-uint64_t KvMemory(const KvNeed& need, uint64_t available_bytes);
-// What new allocations may take on this machine or in this container, from /proc and the cgroup.
-uint64_t AvailableMemory();
-
-// A resource type.
+// A resource type. Thread: main, but for engine(), grammars() (any) and Replace (see there).
 class LocalEngine {
  public:
   // What the parts borrow.
   struct Surroundings {
     const base::Clock& clock;
-    telemetry::EngineMetrics* metrics =
-        nullptr;  // gets the engine's latencies, if anyone wants them
+    telemetry::EngineMetrics* metrics = nullptr;  // gets latencies; null: nobody wants them
+    engine::EngineTrace* trace = nullptr;         // likewise the phases of steps
   };
-  // Loads the model that LocateEngineModel found, with progress on `output`, and starts the engine.
-  // kCorrupt, kUnsupported: the file; kInvalidArgument: a setting. Messages name the file, so they
-  // are for the operator only.
-  static base::Result<std::unique_ptr<LocalEngine>> Load(ModelReference reference,
+  // Loads the models that LocateEngineModels found, with progress on `output`, and starts the
+  // engine. kCorrupt, kUnsupported: a file; kInvalidArgument: a setting. Messages name the file, so
+  // they are for the operator only.
+  static base::Result<std::unique_ptr<LocalEngine>> Load(EngineModels models,
                                                          const EngineSettings& settings,
                                                          const Surroundings& surroundings,
                                                          const ProgressOutput& output);
 
   engine::Engine& engine() { return *engine_; }
-  const text::Tokenizer& tokenizer() const { return *tokenizer_; }
+  text::GrammarCompiler& grammars() { return *grammars_; }
+  const text::Tokenizer& tokenizer() const { return *text_.tokenizer; }
   // For a model without one: a template that refuses every conversation, saying so.
-  const text::ChatTemplate& chat_template() const { return *chat_template_; }
-  bool can_chat() const { return can_chat_; }
-  const std::string& id() const { return reference_.id; }
+  const text::ChatTemplate& chat_template() const { return *text_.chat_template; }
+  bool can_chat() const { return text_.can_chat; }
+  const std::string& id() const { return target_.reference.id; }
   // Names content and arithmetic: equal fingerprints give equal answers.
-  const std::string& fingerprint() const { return fingerprint_; }
+  const std::string& fingerprint() const { return target_.fingerprint; }
+  // SHA-256 over the weights' files, as `plumb model verify` prints it.
+  const std::string& content() const { return target_.content; }
+  const std::string& numerics_id() const { return target_.model->info().numerics_id; }
   // "134.5M parameters, context 8192, ..." for one line.
   std::string Summary() const;
 
+  // Other weights in the place of the served ones, loaded beside them and put in place by
+  // Engine::SwapModel, with its errors. They must have the same shape, tokenizer and chat template
+  // (kInvalidArgument, field "model"). kOverloaded: no memory for both; the errors of loading.
+  // `announce` learns version and fingerprint just before the first answer may come from them; an
+  // error may still follow. On an error the old ones answer as before. Thread: one at a time, and
+  // nobody else uses id, fingerprint, content, numerics_id and Summary meanwhile.
+  base::Status Replace(ModelReference reference, base::Instant deadline,
+                       const std::function<void(uint32_t version, const std::string&)>& announce);
+
  private:
-  LocalEngine() = default;
-  base::Status LoadParts(const EngineSettings& settings, const Surroundings& surroundings,
+  // Weights, and what names them.
+  struct Weights {
+    ModelReference reference;
+    std::unique_ptr<model::Model> model;
+    std::string content;
+    std::string fingerprint;
+  };
+
+  explicit LocalEngine(const EngineSettings& settings) : settings_(settings) {}
+  base::Status LoadParts(EngineModels models, const Surroundings& surroundings,
                          const ProgressOutput& output);
-  base::Status LoadText(const model::Checkpoint& file);
+  base::Status LoadDraft(const ModelReference& reference, model::LoadOptions options,
+                         const base::Clock& clock, const ProgressOutput& output);
+  base::Status CheckReplacement(const model::Checkpoint& file) const;
+  model::LoadOptions OptionsToLoad() const;
+  base::Status ChooseKvMemory(engine::EngineOptions& options) const;
 
   // In order of construction.
-  ModelReference reference_;
-  std::string fingerprint_;
-  std::string kernels_name_;
+  const EngineSettings settings_;
+  const tensor::KernelTable* kernels_ = nullptr;
   uint64_t kv_memory_ = 0;
-  bool can_chat_ = false;
   std::unique_ptr<tensor::ThreadPool> pool_;
-  std::unique_ptr<model::Model> model_;
-  std::unique_ptr<text::Tokenizer> tokenizer_;
-  std::unique_ptr<text::ChatTemplate> chat_template_;
+  ModelText text_;
+  Weights target_;
+  std::unique_ptr<text::Tokenizer> draft_tokenizer_;
+  std::unique_ptr<model::Model> draft_model_;
+  std::unique_ptr<text::GrammarCompiler> grammars_;
   std::unique_ptr<engine::Engine> engine_;
 };
 

@@ -45,6 +45,7 @@ base::Status LocalTalker::Start(const std::string& body, AnswerSink& sink) {
         .WithReason("context_length_exceeded");
   }
   request.id = engine::RequestId{++last_id_};
+  request.priority = engine::Priority::kInteractive;
   request.sampling = chat.sampling;
   if (!chat.seed_given) request.sampling.seed = base::EntropySeed() & kSeedMask;
   const auto room = static_cast<uint32_t>(context - size);

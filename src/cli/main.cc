@@ -39,6 +39,9 @@ int Main(int argc, const char* const* argv) {
   GenerateSettings generate;
   CLI::App* generate_app = Add(app, "generate", kGenerateHelp);
   const auto generate_table = DeclareGenerate(*generate_app, generate);
+  GenerateSettings rollout{.kind = LineKind::kRollout};
+  CLI::App* rollout_app = Add(app, "rollout", kRolloutHelp);
+  const auto rollout_table = DeclareGenerate(*rollout_app, rollout);
   ModelCommand model;
   CLI::App* model_app = Add(app, "model", kModelHelp);
   DeclareModel(*model_app, model);
@@ -48,8 +51,9 @@ int Main(int argc, const char* const* argv) {
   CLI::App* version_app = Add(app, "version", kVersionHelp);
   if (const std::optional<int> exit_code = ParseCommandLine(app, argc, argv)) return *exit_code;
 
-  const std::array<const OptionTable*, 4> tables = {serve_table.get(), chat_table.get(),
-                                                    generate_table.get(), bench_table.get()};
+  const std::array<const OptionTable*, 5> tables = {serve_table.get(), chat_table.get(),
+                                                    generate_table.get(), rollout_table.get(),
+                                                    bench_table.get()};
   const auto run = [&](OptionTable& table, const auto& command) {
     base::Status status = table.Resolve(ProcessVariable, tables);
     if (status.ok()) status = command();
@@ -60,6 +64,9 @@ int Main(int argc, const char* const* argv) {
   if (chat_app->parsed()) return run(*chat_table, [&] { return RunChat(chat, ProcessVariable); });
   if (generate_app->parsed()) {
     return run(*generate_table, [&] { return RunGenerate(generate, ProcessVariable); });
+  }
+  if (rollout_app->parsed()) {
+    return run(*rollout_table, [&] { return RunGenerate(rollout, ProcessVariable); });
   }
   if (model_app->parsed()) return Report(RunModel(model, ProcessVariable));
   if (bench_app->parsed()) {

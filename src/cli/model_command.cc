@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "cli/format.h"
+#include "cli/model_check.h"
 #include "cli/model_pull.h"
 #include "cli/model_report.h"
 #include "cli/report.h"
@@ -52,26 +53,9 @@ base::Result<ModelReference> Present(const ModelStore& store, std::string_view m
   return reference;
 }
 
-// Errors of the model readers do not name the file: these do.
-base::Status Named(const ModelReference& reference, const base::Status& status) {
-  if (status.ok()) return status;
-  const std::string cure = reference.entry == nullptr
-                               ? ""
-                               : "; 'plumb model verify " + reference.id + "' checks the file";
-  return base::Status(base::Code::kCorrupt, "'" + reference.path + "': " + status.message() + cure);
-}
-
-base::Result<model::Inspection> InspectFile(const ModelReference& reference) {
-  base::Result<std::unique_ptr<model::Checkpoint>> file = model::OpenModelFile(reference.path);
-  if (!file.ok()) return Named(reference, file.status());
-  base::Result<model::Inspection> inspection = model::Inspect(**file);
-  if (!inspection.ok()) return Named(reference, inspection.status());
-  return inspection;
-}
-
 base::Status RunInspect(const ModelStore& store, const ModelCommand& command) {
   ASSIGN_OR_RETURN(const ModelReference reference, Present(store, command.model));
-  ASSIGN_OR_RETURN(const model::Inspection inspection, InspectFile(reference));
+  ASSIGN_OR_RETURN(const model::Inspection inspection, Examine(reference));
   const uint64_t context =
       command.context_tokens == 0 ? inspection.config.context_max : command.context_tokens;
   const InspectView view{reference, inspection, context, command.whole_template};
@@ -83,17 +67,21 @@ base::Status VerifyOne(const ModelReference& reference) {
   const base::SystemClock clock;
   Progress progress(clock, ErrorTerminal(), reference.id, ProgressUnit::kBytes);
   if (reference.entry != nullptr) progress.Start(reference.id, 0, reference.entry->size);
-  ASSIGN_OR_RETURN(const std::string digest,
-                   ContentHash(reference.path, [&](uint64_t done) { progress.Update(done); }));
+  const auto digest = ContentHash(reference.path, [&](uint64_t done) { progress.Update(done); });
   progress.Finish();
-  if (reference.entry != nullptr && digest != reference.entry->sha256) {
-    return base::Corrupt(fmt::format(
-        "'{}' has sha256 {}, expected {}; delete the file and run 'plumb model pull {}'",
-        reference.path, digest, reference.entry->sha256, reference.id));
+  if (!digest.ok()) return InModel(reference, digest.status());
+  if (reference.entry != nullptr && *digest != reference.entry->sha256) {
+    return InModel(reference, base::Corrupt(fmt::format("its sha256 is {}, expected {}", *digest,
+                                                        reference.entry->sha256)));
   }
-  ASSIGN_OR_RETURN(const model::Inspection inspection, InspectFile(reference));
-  Print(fmt::format("{}: good, {} tensors, sha256 {}{}\n", reference.id, inspection.tensors, digest,
+  ASSIGN_OR_RETURN(const model::Inspection inspection, Examine(reference));
+  RETURN_IF_ERROR(CheckWhole(reference, inspection));
+  Print(fmt::format("{}: good, {} tensors, sha256 {}{}\n", reference.id, inspection.tensors,
+                    *digest,
                     reference.entry == nullptr ? " (not in the catalogue, so not compared)" : ""));
+  if (!inspection.unsupported.ok()) {
+    PrintError("note: plumb cannot run it: " + inspection.unsupported.message() + "\n");
+  }
   return base::OkStatus();
 }
 
@@ -173,8 +161,9 @@ void DeclareModel(CLI::App& app, ModelCommand& command) {
 
   command.verify = Declare(
       app, "verify",
-      "Check a model file: its sha256 against the catalogue, and every count, type and offset\n"
-      "in it. Without an argument, every model in the cache.",
+      "Check a model file: its sha256 against the catalogue, every count, type and offset in it,\n"
+      "and that its tokenizer and chat template can be read. Without an argument, every model in\n"
+      "the cache.",
       "Examples:\n  plumb model verify\n  plumb model verify ./model.gguf");
   command.verify->add_option("MODEL", command.model, kModelArgumentHelp);
 

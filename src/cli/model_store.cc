@@ -60,6 +60,20 @@ base::Result<ModelReference> ResolveModel(const ModelStore& store, std::string_v
                         (DidYouMean(model, aliases).empty() ? "; see 'plumb model list'" : ""));
 }
 
+base::Status InModel(const ModelReference& reference, const base::Status& status) {
+  if (status.ok()) return status;
+  const bool of_option = status.field() == "context_max" || status.field().ends_with("rows_max");
+  const bool of_file = status.code() == base::Code::kInvalidArgument && !of_option;
+  const base::Code code = of_file ? base::Code::kCorrupt : status.code();
+  const bool has_path = status.message().find(reference.path) != std::string::npos;
+  std::string message =
+      has_path ? status.message() : "'" + reference.path + "': " + status.message();
+  if (code == base::Code::kCorrupt && reference.entry != nullptr) {
+    message += "; delete it and run 'plumb model pull " + reference.id + "'";
+  }
+  return base::Status(code, std::move(message)).WithField(status.field());
+}
+
 base::Result<std::string> ContentHash(const std::string& path,
                                       const std::function<void(uint64_t)>& on_progress) {
   std::error_code error;

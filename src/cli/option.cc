@@ -30,6 +30,16 @@ Option Text(std::string name, std::string& value, std::string kind, std::string 
   return {std::move(name), std::move(kind), value, std::move(help), false, set};
 }
 
+Option Text(std::string name, std::optional<std::string>& value, std::string kind,
+            std::string help) {
+  auto set = [&value](std::string_view text) {
+    if (text.find('\0') != std::string_view::npos) return Bad("contains a NUL byte");
+    value = std::string(text);
+    return base::OkStatus();
+  };
+  return {std::move(name), std::move(kind), value.value_or(""), std::move(help), false, set};
+}
+
 Option Texts(std::string name, std::vector<std::string>& values, std::string kind,
              std::string help) {
   auto set = [&values](std::string_view text) {

@@ -38,6 +38,9 @@ struct NumberRange {
 };
 
 Option Text(std::string name, std::string& value, std::string kind, std::string help);
+// A text that may be absent, which is not the same as empty.
+Option Text(std::string name, std::optional<std::string>& value, std::string kind,
+            std::string help);
 // Repeatable; an occurrence appends.
 Option Texts(std::string name, std::vector<std::string>& values, std::string kind,
              std::string help);

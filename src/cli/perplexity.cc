@@ -6,9 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/disk.h"
 #include "base/thread.h"
 #include "cli/format.h"
+#include "cli/local_engine.h"
 #include "cli/perplexity_measure.h"
 #include "cli/perplexity_model.h"
 #include "cli/report.h"
@@ -81,10 +81,6 @@ std::string PerplexityJson(const PerplexityView& view) {
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-base::Status NoSuchText(const base::Status& status) {
-  return base::InvalidArgument("--text", "--text: " + status.message());
-}
-
 }  // namespace
 
 PerplexitySettings::PerplexitySettings() : threads(base::UsableProcessors()) {}
@@ -118,9 +114,9 @@ CLI::App* DeclarePerplexity(CLI::App& model_app, PerplexitySettings& settings) {
 
 base::Status RunPerplexity(const PerplexitySettings& settings, const ModelReference& model,
                            const ModelReference* reference) {
-  const auto content = base::ReadFile(settings.text, text::Tokenizer::kTextBytesMax);
-  if (!content.ok()) return NoSuchText(content.status());
-  ASSIGN_OR_RETURN(const tensor::KernelTable* kernels, tensor::SelectKernels(settings.kernels));
+  const auto content = ReadMeasuredText(settings.text);
+  if (!content.ok()) return NamingFlag(content.status(), "--text");
+  ASSIGN_OR_RETURN(const tensor::KernelTable* kernels, KernelsByFlag(settings.kernels));
   tensor::ThreadPool pool({.threads = settings.threads});
   const base::SystemClock clock;
   const ProgressOutput output = ErrorTerminal();
@@ -128,28 +124,29 @@ base::Status RunPerplexity(const PerplexitySettings& settings, const ModelRefere
 
   ASSIGN_OR_RETURN(const MeasuredModel measured,
                    LoadToMeasure(model, settings.context, surroundings));
-  ASSIGN_OR_RETURN(const MeasuredText text, Tokenize(*content, *measured.tokenizer));
+  const base::Result<MeasuredText> text = Tokenize(*content, *measured.tokenizer);
+  if (!text.ok()) return NamingFlag(text.status(), "--text");
   MeasuredModel other;
   if (reference != nullptr) {
     ASSIGN_OR_RETURN(other, LoadToMeasure(*reference, settings.context, surroundings));
     ASSIGN_OR_RETURN(const MeasuredText same, Tokenize(*content, *other.tokenizer));
     const bool sizes_equal =
         other.model->info().vocabulary_size == measured.model->info().vocabulary_size;
-    if (!sizes_equal || same.tokens != text.tokens || same.bos != text.bos) {
+    if (!sizes_equal || same.tokens != text->tokens || same.bos != text->bos) {
       return base::InvalidArgument("--reference",
                                    "--reference: the models have different vocabularies");
     }
   }
-  const MeasureJob job{text.tokens, settings.context, text.bos, settings.windows};
+  const MeasureJob job{text->tokens, settings.context, text->bos, settings.windows};
   base::Result<Measurement> found =
       MeasureWithProgress(job, {pool, *measured.model, other.model.get(), {}}, surroundings);
-  if (!found.ok() && found.status().field() == "text") return NoSuchText(found.status());
-  if (!found.ok()) return found.status();
+  if (!found.ok())
+    return NamingFlag(found.status(), found.status().field() == "text" ? "--text" : "");
   const PerplexityView view{settings,
                             model,
                             reference,
-                            text.tokens.size(),
-                            Digest(text.tokens),
+                            text->tokens.size(),
+                            Digest(text->tokens),
                             measured.model->info().numerics_id,
                             *found};
   Print(settings.json ? PerplexityJson(view) : PerplexityText(view));

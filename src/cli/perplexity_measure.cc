@@ -212,16 +212,19 @@ uint64_t WindowsOf(const MeasureJob& job) {
   return job.windows_max == 0 ? windows : std::min(windows, job.windows_max);
 }
 
+base::Status CheckJob(const MeasureJob& job) {
+  if (WindowsOf(job) > 0) return base::OkStatus();
+  return base::InvalidArgument(
+      "text", fmt::format("the text has {} tokens, less than one window of {}", job.tokens.size(),
+                          job.context));
+}
+
 base::Result<Measurement> Measure(const MeasureJob& job, const MeasureParts& parts) {
   CHECK(job.context >= kMeasureContextMin) << job.context;
   if (parts.reference != nullptr) {
     CHECK(parts.reference->info().vocabulary_size == parts.model.info().vocabulary_size);
   }
-  if (WindowsOf(job) == 0) {
-    return base::InvalidArgument(
-        "text", fmt::format("the text has {} tokens, less than one window of {}", job.tokens.size(),
-                            job.context));
-  }
+  RETURN_IF_ERROR(CheckJob(job));
   return MeasureRun(job, parts).Do();
 }
 

@@ -65,7 +65,10 @@ struct Measurement {
 // Windows that a text of so many tokens has.
 uint64_t WindowsOf(const MeasureJob& job);
 
-// kInvalidArgument (field "text"): less than one window; kCorrupt: a logit that is not finite. The
+// kInvalidArgument (field "text"): the text has less than one window.
+base::Status CheckJob(const MeasureJob& job);
+
+// kInvalidArgument: CheckJob's; kCorrupt: a logit that is not finite. The
 // context is within both models' (CHECK).
 base::Result<Measurement> Measure(const MeasureJob& job, const MeasureParts& parts);
 

@@ -6,8 +6,10 @@
 
 #include <utility>
 
+#include "base/disk.h"
 #include "cli/sha256.h"
 #include "engine/vocabulary.h"
+#include "model/inspect.h"
 #include "model/load.h"
 
 namespace plumb::cli {
@@ -15,20 +17,14 @@ namespace {
 
 using base::TokenId;
 
-base::Status Named(const ModelReference& reference, const base::Status& status) {
-  return base::Status(
-      status.code() == base::Code::kInvalidArgument ? base::Code::kCorrupt : status.code(),
-      "cannot load '" + reference.path + "': " + status.message());
-}
-
 }  // namespace
 
 base::Result<MeasuredModel> LoadToMeasure(const ModelReference& reference, uint32_t context,
                                           const MeasureSurroundings& surroundings) {
   const auto file = model::OpenModelFile(reference.path);
-  if (!file.ok()) return Named(reference, file.status());
+  if (!file.ok()) return InModel(reference, file.status());
   auto tokenizer = engine::MakeTokenizer(**file);
-  if (!tokenizer.ok()) return Named(reference, tokenizer.status());
+  if (!tokenizer.ok()) return InModel(reference, tokenizer.status());
 
   Progress progress(surroundings.clock, surroundings.output, "load", ProgressUnit::kBytes);
   const model::LoadOptions options{
@@ -45,7 +41,7 @@ base::Result<MeasuredModel> LoadToMeasure(const ModelReference& reference, uint3
       }};
   auto loaded = model::LoadModel(**file, options);
   progress.Finish();
-  if (!loaded.ok()) return Named(reference, loaded.status());
+  if (!loaded.ok()) return InModel(reference, loaded.status());
   const uint32_t context_max = (*loaded)->info().context_max;
   if (context_max < context) {
     return base::InvalidArgument(
@@ -61,11 +57,31 @@ base::Result<MeasuredText> Tokenize(std::string_view text, const text::Tokenizer
   auto around = tokenizer.Encode("", kAsText, true);
   for (const auto* result : {&tokens, &around}) {
     if (result->ok()) continue;
-    return base::InvalidArgument("--text", "--text: " + result->status().message());
+    return base::InvalidArgument("text", result->status().message());
   }
   MeasuredText measured{*std::move(tokens), std::nullopt};
   if (!around->empty() && tokenizer.bos() == around->front()) measured.bos = around->front();
   return measured;
+}
+
+base::Result<std::string> ReadMeasuredText(const std::string& path) {
+  auto content = base::ReadFile(path, text::Tokenizer::kTextBytesMax);
+  if (!content.ok()) return base::InvalidArgument("text", content.status().message());
+  return content;
+}
+
+base::Status CheckMeasurable(const model::Checkpoint& file, std::string_view text,
+                             uint32_t context) {
+  ASSIGN_OR_RETURN(const model::Inspection inspection, model::Inspect(file));
+  RETURN_IF_ERROR(inspection.unsupported);
+  if (inspection.config.context_max < context) {
+    return base::InvalidArgument(
+        "context", fmt::format("a window has {} tokens, more than the model's context of {}",
+                               context, inspection.config.context_max));
+  }
+  ASSIGN_OR_RETURN(const auto tokenizer, engine::MakeTokenizer(file));
+  ASSIGN_OR_RETURN(const MeasuredText measured, Tokenize(text, *tokenizer));
+  return CheckJob({.tokens = measured.tokens, .context = context, .bos = measured.bos});
 }
 
 std::string Digest(std::span<const TokenId> tokens) {

@@ -11,6 +11,7 @@
 #include "cli/model_store.h"
 #include "cli/perplexity_measure.h"
 #include "cli/progress.h"
+#include "model/checkpoint.h"
 #include "model/model.h"
 #include "tensor/kernel_table.h"
 #include "tensor/thread_pool.h"
@@ -37,12 +38,21 @@ base::Result<MeasuredModel> LoadToMeasure(const ModelReference& reference, uint3
                                           const MeasureSurroundings& surroundings);
 
 // The text's tokens, and the BOS that stands before every window where the vocabulary wants one.
-// Spellings of control tokens are text. kInvalidArgument (field "--text"): not UTF-8, too long.
+// Spellings of control tokens are text. kInvalidArgument (field "text"): not UTF-8, too long.
 struct MeasuredText {
   std::vector<base::TokenId> tokens;
   std::optional<base::TokenId> bos;
 };
 base::Result<MeasuredText> Tokenize(std::string_view text, const text::Tokenizer& tokenizer);
+
+// A text to measure. kInvalidArgument: it cannot be read.
+base::Result<std::string> ReadMeasuredText(const std::string& path);
+
+// Whether windows of `context` tokens of this text can be measured with this model, found out
+// without loading it. kInvalidArgument: the text (as Tokenize and CheckJob say), or the model's
+// context is shorter; kUnsupported, kCorrupt, kNotFound: the model.
+base::Status CheckMeasurable(const model::Checkpoint& file, std::string_view text,
+                             uint32_t context);
 
 // SHA-256 of the ids as 32-bit little-endian numbers: equal exactly when the tokens are.
 std::string Digest(std::span<const base::TokenId> tokens);

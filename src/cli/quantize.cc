@@ -9,27 +9,21 @@
 #include <set>
 
 #include "base/clock.h"
-#include "base/disk.h"
 #include "base/thread.h"
 #include "cli/file_lock.h"
 #include "cli/format.h"
 #include "cli/perplexity.h"
+#include "cli/perplexity_model.h"
 #include "cli/progress.h"
 #include "cli/report.h"
+#include "cli/signals.h"
 #include "model/load.h"
 #include "model/quantize.h"
-#include "text/tokenizer.h"
 
 namespace plumb::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-base::Status Named(const ModelReference& model, const base::Status& status) {
-  const bool is_usage = status.code() == base::Code::kInvalidArgument;
-  return base::Status(is_usage ? base::Code::kCorrupt : status.code(),
-                      "'" + model.path + "': " + status.message());
-}
 
 // One line for every pair of types of which one takes the other's place.
 std::string Replacements(const model::QuantizePlan& plan) {
@@ -72,12 +66,17 @@ base::Status CheckOutput(const QuantizeSettings& settings) {
                                "--output: '" + settings.output + "' exists; --force replaces it");
 }
 
-// Before anything is computed: the text comes to use last.
-base::Status CheckMeasure(const QuantizeSettings& settings) {
+// Before anything is computed: what is wanted with the text comes to use last.
+base::Status CheckMeasure(const QuantizeSettings& settings, const ModelReference& model,
+                          const model::Checkpoint& source) {
   if (settings.measure.empty()) return base::OkStatus();
-  const auto text = base::ReadFile(settings.measure, text::Tokenizer::kTextBytesMax);
-  if (text.ok()) return base::OkStatus();
-  return base::InvalidArgument("--measure", "--measure: " + text.status().message());
+  const auto text = ReadMeasuredText(settings.measure);
+  base::Status status =
+      text.ok() ? CheckMeasurable(source, *text, PerplexitySettings().context) : text.status();
+  if (!status.ok() && status.code() != base::Code::kInvalidArgument) {
+    status = InModel(model, status);
+  }
+  return NamingFlag(status, "--measure");
 }
 
 // Before anything is computed; what the disk says while writing counts too.
@@ -129,12 +128,17 @@ base::Status Write(const QuantizeSettings& settings, const ModelReference& model
   const base::SystemClock clock;
   Progress progress(clock, ErrorTerminal(), "quantize", ProgressUnit::kBytes);
   progress.Start("quantize " + model.id, 0, plan.data_bytes);
+  // Ctrl-C must not leave the unfinished file.
+  const Signals signals({SIGINT, SIGTERM});
   const base::Status written = model::WriteQuantized(
       source, plan,
-      {pool, [&](const model::QuantizeProgress& state) { progress.Update(state.bytes_done); }},
+      {.pool = pool,
+       .progress = [&](const model::QuantizeProgress& state) { progress.Update(state.bytes_done); },
+       .cancelled = [&] { return signals.count() > 0; }},
       file.path());
   progress.Finish();
-  if (!written.ok()) return Named(model, written);
+  if (written.code() == base::Code::kCancelled) return written;
+  if (!written.ok()) return InModel(model, written);
   RETURN_IF_ERROR(CheckOutput(settings));  // it may have come up meanwhile
   return file.Rename(settings.output);
 }
@@ -184,11 +188,10 @@ base::Status RunQuantize(const QuantizeSettings& settings, const ModelReference&
         "--type", fmt::format("--type: '{}' is none of {}", settings.type, model::FileTypeNames()));
   }
   RETURN_IF_ERROR(CheckOutput(settings));
-  RETURN_IF_ERROR(CheckMeasure(settings));
   const auto source = model::OpenModelFile(model.path);
-  if (!source.ok()) return Named(model, source.status());
+  if (!source.ok()) return InModel(model, source.status());
   const auto plan = model::PlanQuantize(**source, *type);
-  if (!plan.ok()) return Named(model, plan.status());
+  if (!plan.ok()) return InModel(model, plan.status());
   if (plan->requantized != nullptr && !settings.requantize) {
     return base::InvalidArgument(
         "--requantize",
@@ -196,6 +199,7 @@ base::Status RunQuantize(const QuantizeSettings& settings, const ModelReference&
                     "step from the original would; --requantize does it all the same",
                     model.path, plan->requantized->name, plan->requantized->stored_type));
   }
+  RETURN_IF_ERROR(CheckMeasure(settings, model, **source));
   PrintError(Replacements(*plan));
   RETURN_IF_ERROR(Write(settings, model, **source, *plan));
   Print(fmt::format("{}: {}, {} from {}\n", settings.output, model::Name(*type),

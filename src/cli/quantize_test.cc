@@ -149,6 +149,26 @@ TEST_F(QuantizeCommand, MeasuresBeforeAndAfter) {
   EXPECT_THAT(printed_, HasSubstr("KL from the reference: mean "));
 }
 
+TEST_F(QuantizeCommand, RefusesWhatCouldNotBeMeasuredBeforeItWritesAnything) {
+  Store("short.txt", "too short");
+  settings_.measure = folder_.File("short.txt");
+  base::Status status = Quantize();
+  EXPECT_EQ(status.field(), "--measure");
+  EXPECT_THAT(status.message(), HasSubstr("less than one window"));
+  Store("bytes.txt", std::string(5000, '\xff'));
+  settings_.measure = folder_.File("bytes.txt");
+  EXPECT_EQ(Quantize().field(), "--measure");
+  Store("text.txt", std::string(5000, 'a'));
+  settings_.measure = folder_.File("text.txt");
+  Store("narrow.gguf", model::TinyModel({.context = 100, .types = {kF16}}));
+  EXPECT_EQ(Quantize("narrow.gguf").field(), "--measure");
+  Store("mute.gguf", model::TinyModel({.types = {kF16}, .tokenizer = false}));
+  status = Quantize("mute.gguf");
+  EXPECT_EQ(status.code(), Code::kNotFound);
+  EXPECT_THAT(status.message(), HasSubstr("mute.gguf"));
+  EXPECT_FALSE(fs::exists(settings_.output));
+}
+
 TEST_F(QuantizeCommand, PerplexityPrintsJson) {
   ASSERT_TRUE(Quantize().ok());
   std::string text;
@@ -178,6 +198,11 @@ TEST_F(QuantizeCommand, PerplexityRefusesWhatDoesNotFit) {
   };
   settings.text = folder_.File("missing.txt");
   EXPECT_EQ(run(nullptr).field(), "--text");
+  settings.kernels = "sse";
+  settings.text = folder_.File("source.gguf");
+  EXPECT_EQ(run(nullptr).field(), "--kernels");
+  settings.kernels = "auto";
+  settings.text = folder_.File("missing.txt");
   Store("short.txt", "too short");
   settings.text = folder_.File("short.txt");
   EXPECT_EQ(run(nullptr).field(), "--text");

@@ -17,6 +17,15 @@ int Report(const base::Status& status) {
   return status.code() == base::Code::kInvalidArgument ? kExitUsage : kExitFailed;
 }
 
+base::Status NamingFlag(const base::Status& status, const std::string& flag) {
+  if (status.ok() || flag.empty() || status.message().find(flag) != std::string::npos)
+    return status;
+  return base::Status(status.code(), flag + ": " + status.message())
+      .WithField(flag)
+      .WithReason(status.reason())
+      .WithRetryAfterMs(status.retry_after_ms());
+}
+
 void Print(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);

@@ -8,15 +8,21 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <utility>
 
+#include "api/admin.h"
 #include "api/chat_prompt.h"
 #include "api/service.h"
 #include "base/disk.h"
 #include "cli/report.h"
+#include "cli/serve_keys.h"
 #include "cli/serve_metrics.h"
 #include "cli/signals.h"
 #include "cli/startup_gate.h"
+#include "cli/trace_file.h"
 #include "cli/version_command.h"
+#include "cli/weights_owner.h"
 #include "net/address.h"
 #include "net/http_server.h"
 #include "telemetry/log.h"
@@ -26,7 +32,6 @@
 namespace plumb::cli {
 namespace {
 
-constexpr uint64_t kKeyFileBytesMax = 1u << 20;
 constexpr base::Duration kDrainPoll = base::Milliseconds(50);
 // How long the last errors may take to reach clients that read slowly.
 constexpr base::Duration kFarewellMax = base::Seconds(2);
@@ -82,18 +87,62 @@ base::Status CheckContext(const LocalEngine& local, uint32_t context_max) {
                                context_max, prompt->size()));
 }
 
+// An error of net, with the flag at fault in front.
+base::Result<std::unique_ptr<net::HttpServer>> Listen(const ServeSettings& settings,
+                                                      net::HttpHandler& handler) {
+  auto server = net::HttpServer::Start(ServerOptions(settings), handler);
+  if (!server.ok()) return NamingFlag(server.status(), server.status().field());
+  return server;
+}
+
+// Null without --admin-port. What operators send is small and rare.
+base::Result<std::unique_ptr<net::HttpServer>> ListenToOperators(const ServeSettings& settings,
+                                                                 net::HttpHandler& handler) {
+  if (!settings.admin_port) return std::unique_ptr<net::HttpServer>();
+  net::HttpServerOptions options;
+  options.host = settings.admin_host;
+  options.port = *settings.admin_port;
+  options.limits.connections_max = 16;
+  options.limits.body_bytes_max = 64u << 10;
+  auto server = net::HttpServer::Start(options, handler);
+  if (server.ok()) return server;
+  const bool of_host = server.status().field() == "--host";
+  const std::string flag = of_host ? "--admin-host" : "--admin-port";
+  return base::Status(server.status().code(), flag + ": " + server.status().message())
+      .WithField(flag);
+}
+
+// The engine's trace, when a file for it was asked for.
+class Recorder {
+ public:
+  static base::Result<Recorder> Open(const std::string& path) {
+    Recorder recorder;
+    if (path.empty()) return recorder;
+    recorder.path_ = path;
+    // Before the work, not after it.
+    const base::Status writable = base::WriteFileAtomic(path, ChromeTrace({}));
+    if (!writable.ok()) return base::InvalidArgument("--trace", "--trace: " + writable.message());
+    recorder.trace_ = std::make_unique<engine::EngineTrace>(kTraceSpansMax);
+    return recorder;
+  }
+  engine::EngineTrace* trace() const { return trace_.get(); }
+  base::Status Write() const {
+    if (trace_ == nullptr) return base::OkStatus();
+    const std::vector<engine::TraceSpan> spans = trace_->Spans();
+    RETURN_IF_ERROR(base::WriteFileAtomic(path_, ChromeTrace(spans)));
+    Print(TraceSummary(path_, spans) + "\n");
+    return base::OkStatus();
+  }
+
+ private:
+  std::string path_;
+  std::unique_ptr<engine::EngineTrace> trace_;
+};
+
 base::Status EngineReady(const engine::Engine& engine) {
   if (engine.Healthy()) return base::OkStatus();
   return base::Status(base::Code::kUnavailable,
                       "the engine takes no requests or makes no progress");
-}
-
-// A server error as `plumb serve` words it: with the flag at fault in front.
-base::Status NamingFlag(const base::Status& status) {
-  const std::string& flag = status.field();
-  if (status.ok() || flag.empty() || status.message().find(flag) != std::string::npos)
-    return status;
-  return base::InvalidArgument(flag, flag + ": " + status.message());
 }
 
 void PrintGreeting(const ServeSettings& settings, const LocalEngine& local, uint16_t port,
@@ -108,6 +157,11 @@ void PrintGreeting(const ServeSettings& settings, const LocalEngine& local, uint
       "'{{\"model\": \"{}\", \"stream\": true, \"messages\": [{{\"role\": \"user\", \"content\": "
       "\"Why is the sky blue?\"}}]}}'\n",
       kVersion, local.id(), url, local.Summary(), url, key, local.id()));
+}
+
+void PrintAdminGreeting(const ServeSettings& settings, uint16_t port) {
+  Print(fmt::format("operators: http://{}{}\n", net::FormatHostPort({settings.admin_host, port}),
+                    api::Admin::kWeightsRoute));
 }
 
 // Refuses new requests and waits for the running ones: until all have ended, the deadline, or a
@@ -130,55 +184,29 @@ void Drain(uint32_t drain_seconds, Signals& signals, const base::Clock& clock,
 
 }  // namespace
 
-base::Result<std::vector<std::string>> CollectKeys(const ServeSettings& settings) {
-  std::vector<std::string> keys = settings.api_keys;
-  if (!settings.api_key_file.empty()) {
-    base::Result<std::string> content = base::ReadFile(settings.api_key_file, kKeyFileBytesMax);
-    if (!content.ok()) {
-      return base::InvalidArgument("--api-key-file",
-                                   "--api-key-file: " + content.status().message());
-    }
-    std::string_view rest = *content;
-    while (!rest.empty()) {
-      const size_t end = std::min(rest.find('\n'), rest.size());
-      std::string_view line = rest.substr(0, end);
-      if (line.ends_with('\r')) line.remove_suffix(1);
-      if (!line.empty() && !line.starts_with('#')) keys.emplace_back(line);
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
-    if (keys.empty()) {
-      return base::InvalidArgument("--api-key-file", "--api-key-file: the file holds no key");
-    }
-  }
-  if (keys.empty() && !net::IsLoopback(settings.host)) {
-    return base::InvalidArgument(
-        "--host", "--host: '" + settings.host +
-                      "' can be reached by others, so callers must have a key: give --api-key (or "
-                      "PLUMB_API_KEY), or serve on 127.0.0.1");
-  }
-  return keys;
-}
-
 base::Status RunServe(const ServeSettings& settings, const VariableReader& variables) {
   IgnoreBrokenPipes();
   const base::SystemClock clock;
   ASSIGN_OR_RETURN(const std::vector<std::string> key_texts, CollectKeys(settings));
-  const base::Result<tenancy::ApiKeys> keys = tenancy::ApiKeys::FromKeys(key_texts);
-  if (!keys.ok()) return NamingFlag(keys.status());
+  ASSIGN_OR_RETURN(const std::vector<std::string> admin_texts,
+                   CollectAdminKeys(settings, key_texts));
+  ASSIGN_OR_RETURN(const tenancy::ApiKeys keys, tenancy::ApiKeys::FromKeys(key_texts));
+  ASSIGN_OR_RETURN(const tenancy::ApiKeys admin_keys, tenancy::ApiKeys::FromKeys(admin_texts));
   ASSIGN_OR_RETURN(const telemetry::LogLevel level, telemetry::ParseLogLevel(settings.log_level));
   telemetry::Logger logger({.level = level, .json = settings.log_format == "json"});
+  ASSIGN_OR_RETURN(Recorder recorder, Recorder::Open(settings.trace));
 
-  // The port first: whether it is free shows before the model is loaded.
-  StartupGate gate;
-  base::Result<std::unique_ptr<net::HttpServer>> server =
-      net::HttpServer::Start(ServerOptions(settings), gate);
-  if (!server.ok()) return NamingFlag(server.status());
+  // The ports first: whether they are free shows before the model is loaded.
+  StartupGate gate, admin_gate;
+  ASSIGN_OR_RETURN(const auto server, Listen(settings, gate));
+  ASSIGN_OR_RETURN(const auto admin_server, ListenToOperators(settings, admin_gate));
 
-  ASSIGN_OR_RETURN(const ModelReference reference, LocateEngineModel(settings.engine, variables));
-  telemetry::Metrics metrics(api::Service::RoutePatterns(), std::string(kVersion), reference.id);
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<LocalEngine> local,
-      LocalEngine::Load(reference, settings.engine, {clock, &metrics.engine}, ErrorTerminal()));
+  ASSIGN_OR_RETURN(EngineModels models, LocateEngineModels(settings.engine, variables));
+  telemetry::Metrics metrics(api::Service::RoutePatterns(), std::string(kVersion),
+                             models.target.id);
+  ASSIGN_OR_RETURN(const std::unique_ptr<LocalEngine> local,
+                   LocalEngine::Load(std::move(models), settings.engine,
+                                     {clock, &metrics.engine, recorder.trace()}, ErrorTerminal()));
   RETURN_IF_ERROR(CheckContext(*local, local->engine().context_max()));
   engine::Engine& engine = local->engine();
   api::Service service(
@@ -186,26 +214,54 @@ base::Status RunServe(const ServeSettings& settings, const VariableReader& varia
       {.generator = engine,
        .tokenizer = local->tokenizer(),
        .chat_template = local->chat_template(),
-       .keys = *keys,
+       .keys = keys,
        .metrics = metrics,
        .logger = logger,
        .clock = clock,
        .ready = [&] { return EngineReady(engine); },
-       .refresh_metrics = [&] { CopyMetrics(engine.stats(), (*server)->stats(), metrics); }});
+       .refresh_metrics = [&] { CopyMetrics(engine.stats(), server->stats(), metrics); },
+       .grammars = &local->grammars()});
+  WeightsOwner weights(*local, clock, variables, [&](uint32_t version, const std::string& name) {
+    service.AddWeights(version, name);
+  });
+  std::optional<api::Admin> admin;
+  if (admin_server) admin.emplace(api::Admin::Parts{weights, admin_keys, logger, clock});
   Signals signals({SIGINT, SIGTERM});
   gate.Open(service);
-  PrintGreeting(settings, *local, (*server)->port(), keys->required());
+  if (admin) admin_gate.Open(*admin);
+  PrintGreeting(settings, *local, server->port(), keys.required());
+  if (admin_server) PrintAdminGreeting(settings, admin_server->port());
 
   signals.Wait();
-  Drain(settings.drain_seconds, signals, clock, **server, service);
+  Drain(settings.drain_seconds, signals, clock, *server, service);
   // What still runs ends with an error that its client can read, then the connections go.
   engine.Stop();
   service.Stop();
-  (*server)->WaitIdle(kFarewellMax);
-  (*server)->Shutdown();
+  if (admin) admin->Stop();
+  for (net::HttpServer* one : {server.get(), admin_server.get()}) {
+    if (one == nullptr) continue;
+    one->WaitIdle(kFarewellMax);
+    one->Shutdown();
+  }
   Print("stopped\n");
-  return base::OkStatus();
+  return recorder.Write();
 }
+
+namespace {
+
+void AddAdminOptions(OptionTable& table, ServeSettings& settings) {
+  table.Add(
+      Integer("admin-port", settings.admin_port, {0, 65535}, "PORT",
+              "Port for operators (POST /admin/weights); 0 lets the system choose. Without it "
+              "there is no such listener. Needs --admin-key."));
+  table.Add(Text("admin-host", settings.admin_host, "ADDRESS", "Address for operators."));
+  table.Add(Texts("admin-key", settings.admin_keys, "KEY",
+                  "Key that operators must send; no key of callers. Prefer the variable or the "
+                  "file."));
+  table.Add(Text("admin-key-file", settings.admin_key_file, "FILE", "Likewise, one a line."));
+}
+
+}  // namespace
 
 std::unique_ptr<OptionTable> DeclareServe(CLI::App& app, ServeSettings& settings) {
   auto table = std::make_unique<OptionTable>(app, "serve");
@@ -221,6 +277,7 @@ std::unique_ptr<OptionTable> DeclareServe(CLI::App& app, ServeSettings& settings
                    "machine can see flags: prefer the variable or the file."));
   table->Add(Text("api-key-file", settings.api_key_file, "FILE",
                   "Keys, one a line; lines that start with # are skipped."));
+  AddAdminOptions(*table, settings);
   table->Add(Integer("drain-seconds", settings.drain_seconds, {0, 86400}, "SECONDS",
                      "How long running answers may go on after SIGTERM or Ctrl-C."));
   table->Add(Integer("connections", settings.connections, {1, 65536}, "COUNT",
@@ -228,6 +285,9 @@ std::unique_ptr<OptionTable> DeclareServe(CLI::App& app, ServeSettings& settings
   table->Add(Choice("log-level", settings.log_level, {"debug", "info", "warn", "error", "off"},
                     "Least important lines to log, to standard error."));
   table->Add(Choice("log-format", settings.log_format, {"text", "json"}, "How log lines look."));
+  table->Add(Text("trace", settings.trace, "FILE",
+                  "Record when the phases of steps began and ended, and write the latest of them "
+                  "here when the server stops (Chrome's trace format)."));
   return table;
 }
 

@@ -5,6 +5,7 @@
 #include <CLI/App.hpp>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,11 @@ struct ServeSettings {
   std::vector<std::string> names;  // besides the model's own
   std::vector<std::string> api_keys;
   std::string api_key_file;
+  std::optional<uint16_t> admin_port;  // absent: no operators' listener
+  std::string admin_host = "127.0.0.1";
+  std::vector<std::string> admin_keys;
+  std::string admin_key_file;
+  std::string trace;  // file; empty: nothing is recorded
   uint32_t drain_seconds = 30;
   uint32_t connections = 1024;
   std::string log_level = "info";
@@ -33,9 +39,5 @@ std::unique_ptr<OptionTable> DeclareServe(CLI::App& app, ServeSettings& settings
 // Returns ok after a graceful stop. kInvalidArgument: a setting (port in use, an address that needs
 // a key, ...); else the errors of LocalEngine::Load.
 base::Status RunServe(const ServeSettings& settings, const VariableReader& variables);
-
-// All keys of flags and file; and whether the address may be served with them: an address that
-// others can reach needs a key. kInvalidArgument names the flag.
-base::Result<std::vector<std::string>> CollectKeys(const ServeSettings& settings);
 
 }  // namespace plumb::cli

@@ -17,6 +17,9 @@ void CopyMetrics(const engine::EngineStats& engine, const net::HttpServerStats& 
   to.samples_finished.At("cancelled").SetTotal(engine.samples_cancelled);
   to.samples_finished.At("error").SetTotal(engine.samples_error);
   to.preemptions.SetTotal(engine.preemptions);
+  to.draft_rows.SetTotal(engine.draft_rows);
+  to.drafts_kept.SetTotal(engine.drafts_kept);
+  to.watchdog_failures.SetTotal(engine.requests_failed_by_watchdog);
   to.requests_running.Set(engine.running);
   to.requests_waiting.Set(engine.waiting);
   to.pages_total.Set(engine.pages_total);

@@ -6,6 +6,7 @@
 
 #include "base/disk.h"
 #include "base/testing/scratch_folder.h"
+#include "cli/serve_keys.h"
 
 namespace plumb::cli {
 namespace {
@@ -52,6 +53,46 @@ TEST(CollectKeys, AFileWithoutKeysIsAMistake) {
   EXPECT_EQ(CollectKeys(settings).status().field(), "--api-key-file");
   settings.api_key_file = "/no/such/file";
   EXPECT_EQ(CollectKeys(settings).status().field(), "--api-key-file");
+}
+
+TEST(CollectKeys, ABadKeyNamesTheFileItIsIn) {
+  const base::ScratchFolder scratch;
+  const std::string path = scratch.File("keys");
+  ASSERT_TRUE(base::WriteFileAtomic(path, "a-long-secret\nshort\n").ok());
+  ServeSettings settings = At("127.0.0.1");
+  settings.api_keys = {"another-long-secret"};
+  settings.api_key_file = path;
+  const base::Status status = CollectKeys(settings).status();
+  EXPECT_EQ(status.field(), "--api-key-file");
+  EXPECT_TRUE(status.message().starts_with("--api-key-file: '" + path + "': key 2 "))
+      << status.message();
+}
+
+TEST(CollectAdminKeys, OperatorsAlwaysNeedAKeyOfTheirOwn) {
+  ServeSettings settings = At("127.0.0.1");
+  EXPECT_TRUE(CollectAdminKeys(settings, {})->empty()) << "there is no such listener";
+  settings.admin_port = 0;
+  EXPECT_EQ(CollectAdminKeys(settings, {}).status().field(), "--admin-port");
+  settings.admin_keys = {"an-operators-key"};
+  EXPECT_EQ(*CollectAdminKeys(settings, {"a-callers-key"}), settings.admin_keys);
+  EXPECT_EQ(CollectAdminKeys(settings, {"a-callers-key", "an-operators-key"}).status().field(),
+            "--admin-key");
+  settings.admin_keys = {"short"};
+  EXPECT_EQ(CollectAdminKeys(settings, {}).status().field(), "--admin-key");
+  settings.admin_keys.clear();
+  settings.admin_key_file = "/no/such/file";
+  EXPECT_EQ(CollectAdminKeys(settings, {}).status().field(), "--admin-key-file");
+}
+
+TEST(ParseSpeculation, TakesFourForms) {
+  EXPECT_EQ(ParseSpeculation("off")->mode, engine::Speculation::kOff);
+  EXPECT_EQ(ParseSpeculation("ngram")->mode, engine::Speculation::kNgram);
+  EXPECT_EQ(ParseSpeculation("auto")->mode, engine::Speculation::kAuto);
+  EXPECT_EQ(ParseSpeculation("draft:./a:b.gguf")->mode, engine::Speculation::kDraft);
+  EXPECT_EQ(ParseSpeculation("draft:./a:b.gguf")->draft_model, "./a:b.gguf");
+  for (const char* bad : {"", "on", "draft", "draft:", "Off", "ngram "}) {
+    EXPECT_EQ(ParseSpeculation(bad).status().field(), "--speculation") << bad;
+  }
 }
 
 TEST(KvMemory, HoldsTypicalSequencesAndAtLeastOneWholeContext) {

@@ -37,10 +37,11 @@ def wait_until(condition, seconds: float, what: str, pause: float = 0.01):
 
 
 class Server:
-    def __init__(self, *flags: str, port: int | None = None, environment: dict | None = None):
+    def __init__(self, *flags: str, port: int | None = None, environment: dict | None = None,
+                 model: str = MODEL):
         self.port = port or free_port()
         self.log = tempfile.NamedTemporaryFile("w+", prefix="plumb-clients-", suffix=".log")
-        command = [BINARY, "serve", "--model", MODEL, "--host", HOST, "--port", str(self.port)]
+        command = [BINARY, "serve", "--model", model, "--host", HOST, "--port", str(self.port)]
         self.process = subprocess.Popen(
             [*command, *flags],
             stdout=self.log,

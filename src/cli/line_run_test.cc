@@ -1,7 +1,7 @@
-// cli/generate_test.cc
+// cli/line_run_test.cc
 // Whole runs over a generator that answers out of order: what a run writes, and that a run killed
 // at any byte of its output goes on without losing, repeating or mixing answers.
-#include "cli/generate.h"
+#include "cli/line_run.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "api/testing/byte_vocabulary.h"
 #include "base/disk.h"
@@ -24,6 +25,8 @@ class BackwardsGenerator final : public engine::Generator {
  public:
   base::Status Submit(engine::Request request, engine::EventSink& sink) override {
     if (refuse_with.ok()) {
+      samples_most = std::max(samples_most, request.samples);
+      priorities.insert(request.priority);
       waiting_.push_back({std::move(request), &sink});
       ++submitted;
       if (waiting_.size() == group_size || submitted == expected) AnswerWaiting();
@@ -38,30 +41,53 @@ class BackwardsGenerator final : public engine::Generator {
   size_t submitted = 0;
   size_t refuse_after = SIZE_MAX;
   base::Status refuse_with;
+  engine::FinishReason reason = engine::FinishReason::kStop;  // of every answer
+  uint32_t samples_most = 0;                                  // of a request
+  std::set<engine::Priority> priorities;
 
  private:
   struct Waiting {
     engine::Request request;
     engine::EventSink* sink;
   };
-  void AnswerWaiting(engine::FinishReason reason = engine::FinishReason::kStop) {
+  void AnswerWaiting(std::optional<engine::FinishReason> instead = std::nullopt) {
     if (submitted >= refuse_after) refuse_with = base::Internal("the engine is gone");
     std::vector<Waiting> waiting = std::exchange(waiting_, {});
     std::ranges::reverse(waiting);
     for (Waiting& one : waiting) {
-      engine::TokenEvent event{.request = one.request.id};
-      event.text = "seed " + std::to_string(one.request.sampling.seed);
-      if (one.request.sampling.logprobs) {
-        event.logprobs.push_back({base::TokenId{65}, -0.5f, {{base::TokenId{66}, -1.5f}}});
-      }
-      event.finish =
-          engine::Finish{.reason = reason,
-                         .status = {},
-                         .stop = std::nullopt,
-                         .prompt_tokens = static_cast<uint32_t>(one.request.prompt.size()),
-                         .completion_tokens = 2};
-      one.sink->OnEvent(std::move(event));
+      for (uint32_t i = one.request.samples; i-- > 0;)
+        one.sink->OnEvent(Answer(one.request, i, instead.value_or(reason)));
     }
+  }
+  // Two tokens; the third sample is the likeliest, then the second.
+  static engine::TokenEvent Answer(const engine::Request& request, uint32_t sample,
+                                   engine::FinishReason why) {
+    engine::TokenEvent event{};
+    event.request = request.id;
+    event.sample_index = sample;
+    event.text = "seed " + std::to_string(request.sampling.seed);
+    if (sample > 0) event.text += " sample " + std::to_string(sample);
+    event.tokens = {base::TokenId{65 + sample}, api::testing::kEndToken};
+    if (request.sampling.logprobs) {
+      const float logprob = sample == 2 ? -0.25f : sample == 1 ? -0.5f : -1.0f;
+      event.logprobs.push_back({event.tokens[0], logprob, {}});
+      if (request.sampling.top_logprobs > 0) {
+        event.logprobs[0].top = {{base::TokenId{66}, -1.5f}};
+      }
+      event.logprobs.push_back({event.tokens[1], logprob, {}});
+    }
+    if (request.prompt_logprobs && sample == 0) {
+      for (size_t i = 1; i < request.prompt.size(); ++i) {
+        event.prompt_logprobs.push_back({request.prompt[i], -2.0f, {}});
+      }
+    }
+    engine::Finish finish{};
+    finish.reason = why;
+    if (why == engine::FinishReason::kError) finish.status = base::Internal("it went wrong");
+    finish.prompt_tokens = static_cast<uint32_t>(request.prompt.size());
+    finish.completion_tokens = 2;
+    event.finish = finish;
+    return event;
   }
   std::vector<Waiting> waiting_;
 };
@@ -95,15 +121,17 @@ class GenerateTest : public testing::Test {
   }
   std::string Output() const { return base::ReadFile(folder_ + "/out", 1u << 20).value_or(""); }
 
-  base::Result<GenerateTotals> Run(size_t expected) {
+  base::Result<LineTotals> Run(size_t expected) {
     generator_ = {};
     generator_.expected = expected;
-    const GenerateJob job{folder_ + "/in", folder_ + "/out", {.seed = run_seed_},
-                          strict_,         "model 1",        3};
+    generator_.group_size = group_size_;
+    const LineJob job{folder_ + "/in", folder_ + "/out", {.seed = run_seed_},
+                      strict_,         "model 1",        3};
     return RunJob(job);
   }
-  base::Result<GenerateTotals> RunJob(const GenerateJob& job) {
-    return Generate(job, {generator_, {*template_, *tokenizer_, 1000}, clock_, NoProgress()});
+  base::Result<LineTotals> RunJob(const LineJob& job) {
+    return AnswerLines(job,
+                       {generator_, {*template_, *tokenizer_, 1000}, clock_, NoProgress(), {}});
   }
   static std::vector<std::string> LinesOf(std::string_view text) {
     std::vector<std::string> lines;
@@ -121,6 +149,7 @@ class GenerateTest : public testing::Test {
   std::unique_ptr<text::ChatTemplate> template_ = api::testing::MakeTemplate();
   base::ManualClock clock_;
   BackwardsGenerator generator_;
+  size_t group_size_ = 3;
   uint64_t run_seed_ = 0;
   bool strict_ = false;
 };
@@ -209,7 +238,7 @@ TEST_F(GenerateTest, SeedsFollowRunSeedAndPlaceAndAreTheSameEveryTime) {
 TEST_F(GenerateTest, RefusesAnswersToAnotherInputModelOrSetting) {
   ASSERT_TRUE(Run(kGoodLines).ok());
   const std::string whole = Output();
-  const GenerateJob other_model{folder_ + "/in", folder_ + "/out", {}, false, "model 2", 3};
+  const LineJob other_model{folder_ + "/in", folder_ + "/out", {}, false, "model 2", 3};
   EXPECT_EQ(RunJob(other_model).status().code(), base::Code::kInvalidArgument);
   WriteInput("{\"prompt\": \"something else\"}\n");
   EXPECT_EQ(Run(1).status().code(), base::Code::kInvalidArgument);
@@ -254,7 +283,7 @@ TEST_F(GenerateTest, KeepsWhatIsDoneWhenTheEngineFails) {
   generator_ = {};
   generator_.group_size = 1;
   generator_.refuse_after = 2;
-  const GenerateJob job{folder_ + "/in", folder_ + "/out", {}, false, "model 1", 3};
+  const LineJob job{folder_ + "/in", folder_ + "/out", {}, false, "model 1", 3};
   EXPECT_EQ(RunJob(job).status().code(), base::Code::kInternal);
   EXPECT_EQ(LinesOf(Output()).size(), 3u);  // two answers, one error
   EXPECT_TRUE(Run(2).ok());
@@ -268,61 +297,111 @@ TEST_F(GenerateTest, LeftoversOfAKilledSortDoNoHarm) {
   EXPECT_FALSE(fs::exists(folder_ + "/out.sorted"));
 }
 
-TEST(ParseLine, NamesWhatIsWrong) {
-  const struct {
-    const char* line;
-    const char* field;
-  } kCases[] = {
-      {"not json", ""},
-      {"[1]", ""},
-      {"{}", "messages"},
-      {R"({"prompt": "x", "messages": [{"role": "user", "content": "y"}]})", "messages"},
-      {R"({"messages": []})", "messages"},
-      {R"({"prompt": "x", "n": 2})", "n"},
-      {R"({"prompt": "x", "stream": true})", "stream"},
-      {R"({"prompt": "x", "deadline_ms": 5})", "deadline_ms"},
-      {R"({"prompt": "x", "id": [1]})", "id"},
-      {R"({"prompt": "x", "temperatur": 1})", "temperatur"},
-      {R"({"prompt": "x", "seed": 1e30})", "seed"},
-      {R"({"prompt": "x", "max_tokens": 0})", "max_tokens"},
-  };
-  for (const auto& test : kCases) {
-    const auto line = ParseLine(test.line, 0, {});
-    EXPECT_EQ(line.status().code(), base::Code::kInvalidArgument) << test.line;
-    EXPECT_EQ(line.status().field(), test.field) << test.line;
-  }
+TEST_F(GenerateTest, ALineMayAskForSeveralAnswersOrTheLikeliestOfSeveral) {
+  group_size_ = 1;
+  WriteInput(R"({"prompt": "a", "n": 2, "seed": 5}
+{"prompt": "b", "best_of": 3, "seed": 6}
+{"prompt": "c", "n": 2, "best_of": 3, "logprobs": true, "seed": 7}
+)");
+  ASSERT_TRUE(Run(3).ok());
+  std::vector<nlohmann::json> answers;
+  for (const std::string& line : LinesOf(Output())) answers.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(answers.size(), 3u);
+  ASSERT_EQ(answers[0]["choices"].size(), 2u);
+  EXPECT_EQ(answers[0]["choices"][0]["text"], "seed 5");
+  EXPECT_EQ(answers[0]["choices"][1]["text"], "seed 5 sample 1");
+  EXPECT_EQ(answers[0]["choices"][1]["index"], 1);
+  EXPECT_FALSE(answers[0].contains("text"));
+  EXPECT_FALSE(answers[0]["choices"][0].contains("logprobs"));
+  EXPECT_EQ(answers[0]["usage"]["completion_tokens"], 4);
+  EXPECT_EQ(answers[1]["text"], "seed 6 sample 2");
+  EXPECT_FALSE(answers[1].contains("logprobs")) << "computed for the choice, not asked for";
+  EXPECT_EQ(answers[1]["usage"]["completion_tokens"], 6) << "all that was computed counts";
+  EXPECT_EQ(answers[2]["choices"][0]["text"], "seed 7 sample 2");
+  EXPECT_EQ(answers[2]["choices"][1]["text"], "seed 7 sample 1");
+  EXPECT_EQ(answers[2]["choices"][1]["logprobs"][0]["logprob"], -0.5);
 }
 
-TEST(ParseLine, TellsTheIdOfARefusedLine) {
-  std::string id;
-  EXPECT_FALSE(ParseLine(R"({"id": "q7", "prompt": "x", "temperature": 9})", 0, {}, &id).ok());
-  EXPECT_EQ(id, "\"q7\"");
+TEST_F(GenerateTest, EchoAndPromptLogprobsShowThePrompt) {
+  WriteInput(R"({"prompt": "ab", "echo": true, "logprobs": true, "seed": 5}
+{"prompt": [97, 98], "echo": true, "seed": 5}
+{"messages": [{"role": "user", "content": "x"}], "prompt_logprobs": true, "seed": 5}
+)");
+  ASSERT_TRUE(Run(3).ok());
+  std::vector<nlohmann::json> answers;
+  for (const std::string& line : LinesOf(Output())) answers.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_EQ(answers[0]["text"], "abseed 5");
+  EXPECT_EQ(answers[0]["prompt_logprobs"].size(), answers[0]["usage"]["prompt_tokens"]);
+  EXPECT_TRUE(answers[0]["prompt_logprobs"][0].is_null());
+  EXPECT_EQ(answers[0]["prompt_logprobs"][1]["logprob"], -2.0);
+  EXPECT_EQ(answers[1]["text"], "abseed 5");
+  EXPECT_FALSE(answers[1].contains("prompt_logprobs"));
+  EXPECT_EQ(answers[2]["prompt_logprobs"].size(), answers[2]["usage"]["prompt_tokens"]);
+  EXPECT_EQ(answers[2]["text"], "seed 5");
 }
 
-TEST(BuildRequest, KeepsPromptAndAnswerWithinTheContext) {
-  const auto tokenizer = api::testing::MakeByteTokenizer();
-  const auto chat_template = api::testing::MakeTemplate();
-  const LineModel model{*chat_template, *tokenizer, 20};
-  const auto build = [&](const char* text, uint32_t standard) {
-    const auto line = ParseLine(text, 0, {});
-    return BuildRequest(line.value(), {.seed = 0, .tokens_max = standard}, model);
-  };
-  const auto size = static_cast<uint32_t>(build(R"({"prompt": "0123456789"})", 0)->prompt.size());
-  EXPECT_EQ(build(R"({"prompt": "0123456789"})", 0)->sampling.tokens_max, 20 - size);
-  EXPECT_EQ(build(R"({"prompt": "0123456789"})", 3)->sampling.tokens_max, 3u);
-  EXPECT_EQ(build(R"({"prompt": "0123456789", "max_tokens": 2})", 3)->sampling.tokens_max, 2u);
-  EXPECT_EQ(build(R"({"prompt": "0123456789"})", 300)->sampling.tokens_max, 20 - size);
-  EXPECT_EQ(build(R"({"prompt": "0123456789", "max_tokens": 11})", 0).status().reason(),
-            "context_length_exceeded");
-  EXPECT_EQ(build(R"({"prompt": "01234567890123456789"})", 0).status().reason(),
-            "context_length_exceeded");
+TEST_F(GenerateTest, OfflineWorkGivesWayUnlessItSaysOtherwise) {
+  WriteInput("{\"prompt\": \"a\"}\n");
+  ASSERT_TRUE(Run(1).ok());
+  EXPECT_EQ(generator_.priorities, std::set{engine::Priority::kBatch});
+  WriteOutput("");
+  WriteInput("{\"prompt\": \"a\", \"priority\": \"interactive\"}\n");
+  ASSERT_TRUE(Run(1).ok());
+  EXPECT_EQ(generator_.priorities, std::set{engine::Priority::kInteractive});
 }
 
-TEST(LineKey, DependsOnLineAndSettingsAndWhereOneEnds) {
-  EXPECT_EQ(LineKey("a", "b"), LineKey("a", "b"));
-  EXPECT_EQ(LineKey("a", "b").size(), 16u);
-  EXPECT_NE(LineKey("a", "b"), LineKey("a", "c"));
-  EXPECT_NE(LineKey("ab", "c"), LineKey("a", "bc"));
+TEST_F(GenerateTest, ARolloutTellsIdsLogprobsSeedsAndWeightsOfEverySample) {
+  WriteInput(R"({"id": 1, "prompt": [97, 98], "top_logprobs": 1, "logprobs": true}
+{"prompt": "x", "n": 1}
+{"prompt": "x", "best_of": 2}
+)");
+  LineJob job{folder_ + "/in", folder_ + "/out", {}, false, "model 1", 40};
+  job.defaults.kind = LineKind::kRollout;
+  job.defaults.samples = 20;
+  generator_.expected = 3;
+  const LineParts parts{generator_,
+                        {*template_, *tokenizer_, 1000},
+                        clock_,
+                        NoProgress(),
+                        {"c0ffee", "plumb.1-f16kv", "fp_1"}};
+  const auto totals = AnswerLines(job, parts);
+  ASSERT_TRUE(totals.ok()) << totals.status().ToString();
+  EXPECT_EQ(totals->tokens, 2u * (20 + 1));
+  EXPECT_EQ(generator_.samples_most, engine::kSamplesMax);
+  std::vector<nlohmann::json> answers;
+  for (const std::string& line : LinesOf(Output())) answers.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(answers.size(), 3u);
+  const nlohmann::json& first = answers[0];
+  EXPECT_EQ(first["prompt_token_ids"], (nlohmann::json{97, 98}));
+  EXPECT_EQ(first["weights"]["content_sha256"], "c0ffee");
+  EXPECT_EQ(first["weights"]["numerics_id"], "plumb.1-f16kv");
+  EXPECT_EQ(first["weights"]["system_fingerprint"], "fp_1");
+  ASSERT_EQ(first["samples"].size(), 20u);
+  const nlohmann::json& late = first["samples"][18];  // the third of the second request
+  EXPECT_EQ(late["sample"], 18);
+  EXPECT_EQ(late["seed_index"], 2);
+  EXPECT_NE(late["seed"], first["samples"][0]["seed"]);
+  EXPECT_EQ(late["text"], "seed " + std::to_string(late["seed"].get<uint64_t>()) + " sample 2");
+  EXPECT_EQ(late["token_ids"], (nlohmann::json{67, 257}));
+  EXPECT_EQ(late["logprobs"], (nlohmann::json{-0.25, -0.25}));
+  EXPECT_EQ(late["top_logprobs"][0][0]["token_id"], 66);
+  EXPECT_EQ(late["finish_reason"], "stop");
+  EXPECT_EQ(answers[1]["samples"].size(), 1u);
+  EXPECT_FALSE(answers[1]["samples"][0].contains("top_logprobs"));
+  EXPECT_EQ(answers[2]["error"]["param"], "best_of");
+}
+
+TEST_F(GenerateTest, AnAnswerThatFailedFailsItsLineAlone) {
+  WriteInput("{\"prompt\": \"a\", \"n\": 2}\n{\"prompt\": \"b\"}\n");
+  generator_.reason = engine::FinishReason::kError;
+  generator_.expected = 2;
+  const LineJob job{folder_ + "/in", folder_ + "/out", {}, false, "model 1", 3};
+  const auto totals = RunJob(job);
+  ASSERT_TRUE(totals.ok()) << totals.status().ToString();
+  EXPECT_EQ(totals->errors, 2u);
+  const auto line = nlohmann::json::parse(LinesOf(Output())[0]);
+  EXPECT_EQ(line["error"]["message"], "line 1: it went wrong");
 }
 
 }  // namespace

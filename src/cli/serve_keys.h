@@ -1,0 +1,24 @@
+// cli/serve_keys.h
+// Whose requests a server takes: keys out of flags and files, for the API and for operators. An
+// address that others can reach needs keys, and what an operator may do always does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace plumb::cli {
+
+struct ServeSettings;
+
+// Keys of callers. kInvalidArgument names the flag: a file that cannot be read or holds no good
+// keys, or none at all for an address that others can reach.
+base::Result<std::vector<std::string>> CollectKeys(const ServeSettings& settings);
+
+// Keys of operators; none, and none needed, without --admin-port. kInvalidArgument as above; also a
+// key that is a caller's too (`callers`).
+base::Result<std::vector<std::string>> CollectAdminKeys(const ServeSettings& settings,
+                                                        const std::vector<std::string>& callers);
+
+}  // namespace plumb::cli
