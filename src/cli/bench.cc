@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/disk.h"
@@ -25,10 +27,13 @@
 namespace plumb::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr uint32_t kChunkDefault = 512;  // rows of a step, as model/load.h has by default
 constexpr uint32_t kBatchMax = 256;
 constexpr uint32_t kRepeatMax = 1000;
 constexpr uint32_t kDecodeTokensMax = 4096;
+constexpr uint32_t kReadPasses = 2;  // beside each sample: some 30 ms
 
 Option IntegerList(std::string name, std::vector<uint32_t>& values, IntegerRange range,
                    std::string kind, std::string help, bool* given = nullptr) {
@@ -51,21 +56,15 @@ struct Loaded {
   uint64_t file_bytes = 0;
 };
 
-base::Status CannotLoad(const ModelReference& reference, const base::Status& status) {
-  const bool of_file = status.code() == base::Code::kInvalidArgument;
-  return base::Status(of_file ? base::Code::kCorrupt : status.code(),
-                      "cannot load '" + reference.path + "': " + status.message());
-}
-
 base::Result<Loaded> Load(const BenchSettings& settings, const VariableReader& variables,
                           const base::Clock& clock) {
   Loaded loaded;
   ASSIGN_OR_RETURN(loaded.reference, LocateEngineModel(settings.engine, variables));
-  ASSIGN_OR_RETURN(loaded.kernels, tensor::SelectKernels(settings.engine.kernels));
+  ASSIGN_OR_RETURN(loaded.kernels, KernelsByFlag(settings.engine.kernels));
   loaded.pool = std::make_unique<tensor::ThreadPool>(tensor::ThreadPoolOptions{
       .threads = settings.engine.threads, .pin = settings.engine.pin_threads});
   const auto file = model::OpenModelFile(loaded.reference.path);
-  if (!file.ok()) return CannotLoad(loaded.reference, file.status());
+  if (!file.ok()) return InModel(loaded.reference, file.status());
 
   const uint32_t batch_max = *std::ranges::max_element(settings.batches);
   Progress progress(clock, ErrorTerminal(), "load", ProgressUnit::kBytes);
@@ -82,12 +81,12 @@ base::Result<Loaded> Load(const BenchSettings& settings, const VariableReader& v
       }};
   auto model = model::LoadModel(**file, options);
   progress.Finish();
-  if (!model.ok()) return CannotLoad(loaded.reference, model.status());
+  if (!model.ok()) return InModel(loaded.reference, model.status());
   loaded.model = std::move(model).value();
 
   const model::ModelInfo& info = loaded.model->info();
   const auto inspection = model::Inspect(**file);
-  if (!inspection.ok()) return CannotLoad(loaded.reference, inspection.status());
+  if (!inspection.ok()) return InModel(loaded.reference, inspection.status());
   loaded.cost = CostOf({.info = info,
                         .inspection = *inspection,
                         .experts = (*file)->Has(info.architecture + ".expert_count")});
@@ -113,6 +112,24 @@ EngineBenchPlan PlanFor(const BenchSettings& settings, uint32_t context_max) {
     });
   }
   return plan;
+}
+
+// Whether both names lead to one file, there or not.
+bool SameFile(const std::string& a, const std::string& b) {
+  std::error_code error;
+  if (fs::equivalent(a, b, error) && !error) return true;
+  const fs::path first = fs::weakly_canonical(a, error);
+  if (error) return a == b;
+  const fs::path second = fs::weakly_canonical(b, error);
+  return error ? a == b : first == second;
+}
+
+// A report written over another, or over the model that was measured, is a loss nobody asked for.
+base::Status CheckApart(const std::string& path, const char* flag, const std::string& other,
+                        std::string_view what) {
+  if (path.empty() || other.empty() || !SameFile(path, other)) return base::OkStatus();
+  return base::InvalidArgument(
+      flag, fmt::format("{}: '{}' is {} too; choose another file", flag, path, what));
 }
 
 // Finds out before the work, not after it, that a report cannot be written.
@@ -196,6 +213,9 @@ std::unique_ptr<OptionTable> DeclareBench(CLI::App& app, BenchSettings& settings
 }
 
 base::Status RunBench(const BenchSettings& settings, const VariableReader& variables) {
+  RETURN_IF_ERROR(CheckApart(settings.plot, "--plot", settings.csv, "the file of --csv"));
+  RETURN_IF_ERROR(CheckApart(settings.csv, "--csv", settings.engine.model, "the model"));
+  RETURN_IF_ERROR(CheckApart(settings.plot, "--plot", settings.engine.model, "the model"));
   RETURN_IF_ERROR(CheckWritable(settings.csv, "--csv"));
   RETURN_IF_ERROR(CheckWritable(settings.plot, "--plot"));
   const base::SystemClock clock;
@@ -204,11 +224,12 @@ base::Status RunBench(const BenchSettings& settings, const VariableReader& varia
   report.unix_seconds = clock.UnixSeconds();
   ASSIGN_OR_RETURN(const Loaded loaded, Load(settings, variables, clock));
   EngineBenchPlan plan = PlanFor(settings, loaded.model->info().context_max);
-  plan.kv_memory_max = AvailableMemory() / 2;
   RETURN_IF_ERROR(CheckPlan(plan, *loaded.model));
 
   ASSIGN_OR_RETURN(const tensor::ProbeTable* loops, tensor::SelectProbe(loaded.kernels->name));
-  ASSIGN_OR_RETURN(report.probe, ProbeMachine(*loops, *loaded.pool, clock));
+  ASSIGN_OR_RETURN(const ReadProbe read, ReadProbe::Create(*loops, *loaded.pool, clock));
+  plan.kv_memory_max = AvailableMemory() / 2;
+  report.probe = ProbeMachine(*loops, *loaded.pool, read, clock);
   report.model = loaded.model->info();
   report.cost = loaded.cost;
   report.model_id = loaded.reference.id;
@@ -220,15 +241,14 @@ base::Status RunBench(const BenchSettings& settings, const VariableReader& varia
   report.note = settings.note;
 
   Progress progress(clock, ErrorTerminal(), "bench", ProgressUnit::kItems);
-  ASSIGN_OR_RETURN(report.points,
-                   MeasureEngine(*loaded.model, plan, clock,
-                                 [&, started = false](uint64_t done, uint64_t total,
-                                                      std::string_view what) mutable {
-                                   if (!std::exchange(started, true)) {
-                                     progress.Start("bench", 0, total);
-                                   }
-                                   progress.Update(done, std::string(what));
-                                 }));
+  const BenchHooks hooks{
+      .progress =
+          [&, started = false](uint64_t done, uint64_t total, std::string_view what) mutable {
+            if (!std::exchange(started, true)) progress.Start("bench", 0, total);
+            progress.Update(done, std::string(what));
+          },
+      .read_rate = [&read] { return read.Rate(kReadPasses); }};
+  ASSIGN_OR_RETURN(report.points, MeasureEngine(*loaded.model, plan, clock, hooks));
   progress.Finish();
   return WriteReports(settings, report);
 }

@@ -37,8 +37,8 @@ std::string NameOf(const BenchPoint& point) {
 class Bench {
  public:
   Bench(model::Model& model, const EngineBenchPlan& plan, const base::Clock& clock,
-        const BenchProgress& progress)
-      : model_(model), plan_(plan), clock_(clock), progress_(progress) {}
+        const BenchHooks& hooks)
+      : model_(model), plan_(plan), clock_(clock), hooks_(hooks) {}
 
   ~Bench() {
     for (const kvcache::PageId id : page_ids_) pool_->Release(id);
@@ -151,6 +151,7 @@ class Bench {
     } else {
       Decode(point, std::min(kWarmUpSteps, plan_.decode_tokens));
     }
+    MeasureRead(point);
     for (uint32_t sample = 0; sample < plan_.repeat; ++sample) {
       const base::Instant start = clock_.Now();
       if (point.kind == BenchKind::kPrefill) {
@@ -159,7 +160,14 @@ class Bench {
         Decode(point, plan_.decode_tokens);
       }
       point.seconds.push_back(std::max((clock_.Now() - start).seconds(), 1e-9));
+      MeasureRead(point);
     }
+  }
+
+  // Beside every sample, since what memory gives changes while a measurement runs.
+  void MeasureRead(BenchPoint& point) {
+    if (point.kind != BenchKind::kDecode || !hooks_.read_rate) return;
+    point.read_rates.push_back(hooks_.read_rate());
   }
 
   // Logits for the last row alone, as for a prompt.
@@ -199,13 +207,13 @@ class Bench {
 
   void Advance(uint64_t rows) {
     rows_done_ += rows;
-    if (progress_) progress_(rows_done_, rows_total_, what_);
+    if (hooks_.progress) hooks_.progress(rows_done_, rows_total_, what_);
   }
 
   model::Model& model_;
   const EngineBenchPlan& plan_;
   const base::Clock& clock_;
-  const BenchProgress& progress_;
+  const BenchHooks& hooks_;
   std::vector<BenchPoint> points_;
   uint32_t pages_max_ = 0;
   std::unique_ptr<kvcache::PagePool> pool_;
@@ -276,8 +284,8 @@ base::Status CheckPlan(const EngineBenchPlan& plan, const model::Model& model) {
 base::Result<std::vector<BenchPoint>> MeasureEngine(model::Model& model,
                                                     const EngineBenchPlan& plan,
                                                     const base::Clock& clock,
-                                                    const BenchProgress& progress) {
-  return Bench(model, plan, clock, progress).Do();
+                                                    const BenchHooks& hooks) {
+  return Bench(model, plan, clock, hooks).Do();
 }
 
 }  // namespace plumb::cli

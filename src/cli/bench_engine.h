@@ -39,7 +39,10 @@ struct BenchPoint {
   uint32_t batch = 1;           // sequences
   uint64_t tokens = 0;          // of a sample
   std::vector<double> seconds;  // of each sample; empty when skipped
-  std::string skipped;          // why, else empty
+  // Of decode, where it was asked for: bytes per second that memory gave before the first sample
+  // and after each, so that sample i lies between rates i and i + 1. Else empty.
+  std::vector<double> read_rates;
+  std::string skipped;  // why, else empty
 
   double TokensPerSecond(double sample_seconds) const {
     return static_cast<double>(tokens) / sample_seconds;
@@ -63,11 +66,16 @@ base::Status CheckPlan(const EngineBenchPlan& plan, const model::Model& model);
 // `done` of `total` token rows, warm-up included, and what is being measured.
 using BenchProgress = std::function<void(uint64_t done, uint64_t total, std::string_view what)>;
 
+struct BenchHooks {
+  BenchProgress progress = {};             // may be empty
+  std::function<double()> read_rate = {};  // bytes per second at this moment; may be empty
+};
+
 // Prompts first, then contexts by batches, in the order of the plan. Errors: CheckPlan's;
 // kOverloaded: the system refuses memory that the plan allows. Thread: the model's.
 base::Result<std::vector<BenchPoint>> MeasureEngine(model::Model& model,
                                                     const EngineBenchPlan& plan,
                                                     const base::Clock& clock,
-                                                    const BenchProgress& progress);
+                                                    const BenchHooks& hooks);
 
 }  // namespace plumb::cli

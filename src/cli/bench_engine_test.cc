@@ -128,6 +128,29 @@ TEST_F(BenchEngine, DecodeAdvancesEverySequenceFromItsContextInEverySample) {
   EXPECT_NEAR(SpeedOf(points[0]).median, 15 / 0.065, 1e-6);
 }
 
+TEST_F(BenchEngine, WhatMemoryGivesIsMeasuredRightBeforeAndAfterEverySampleOfDecode) {
+  std::vector<size_t> steps_before;
+  const auto points = MeasureEngine(model_,
+                                    {.prompts = {4},
+                                     .contexts = {7},
+                                     .batches = {1},
+                                     .decode_tokens = 5,
+                                     .repeat = 2,
+                                     .chunk_rows = 32,
+                                     .kv_memory_max = 1 << 20},
+                                    clock_, {.read_rate = [&] {
+                                      steps_before.push_back(model_.steps.size());
+                                      clock_.Advance(base::Milliseconds(100));
+                                      return 100.0 + static_cast<double>(steps_before.size());
+                                    }});
+  ASSERT_TRUE(points.ok()) << points.status().message();
+  EXPECT_THAT((*points)[0].read_rates, testing::IsEmpty());
+  EXPECT_THAT((*points)[1].read_rates, testing::ElementsAre(101, 102, 103));
+  EXPECT_NEAR((*points)[1].seconds[1], 0.055, 1e-9) << "its time is not the sample's";
+  // Three prompts of one step, four steps of warm-up, then samples of five.
+  EXPECT_THAT(steps_before, testing::ElementsAre(7, 12, 17));
+}
+
 TEST_F(BenchEngine, PagesHoldFiniteNumbersInAnyFormat) {
   Measure({.prompts = {},
            .contexts = {300},
@@ -163,12 +186,14 @@ TEST_F(BenchEngine, ProgressEndsAtItsTotal) {
                              .repeat = 3,
                              .chunk_rows = 32,
                              .kv_memory_max = 1 << 20};
-  ASSERT_TRUE(
-      MeasureEngine(model_, plan, clock_, [&](uint64_t done, uint64_t total, std::string_view) {
-        EXPECT_GT(done, last);
-        last = done;
-        all = total;
-      }).ok());
+  ASSERT_TRUE(MeasureEngine(model_, plan, clock_,
+                            {.progress =
+                                 [&](uint64_t done, uint64_t total, std::string_view) {
+                                   EXPECT_GT(done, last);
+                                   last = done;
+                                   all = total;
+                                 }})
+                  .ok());
   EXPECT_EQ(last, all);
 }
 

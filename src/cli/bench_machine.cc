@@ -9,12 +9,12 @@
 #include <array>
 #include <atomic>
 #include <charconv>
+#include <utility>
 
 #include "base/check.h"
 #include "base/thread.h"
 #include "cli/format.h"
 #include "cli/line_reader.h"
-#include "tensor/aligned_buffer.h"
 
 namespace plumb::cli {
 namespace {
@@ -68,56 +68,38 @@ std::string FileText(const char* path) {
   return text;
 }
 
-// Calls round() until the time is over and returns the seconds of the fastest.
+// Calls round() a few times at least, and until the time is over.
 template <typename Round>
-double FastestRound(const base::Clock& clock, base::Duration each, const Round& round) {
+void ForRounds(const base::Clock& clock, base::Duration each, const Round& round) {
   const base::Instant begin = clock.Now();
-  double fastest = 0;
   for (uint32_t i = 0; i < kRoundsMax; ++i) {
-    const base::Instant start = clock.Now();
     round();
-    const base::Instant end = clock.Now();
-    const double seconds = std::max((end - start).seconds(), 1e-9);
-    fastest = i == 0 ? seconds : std::min(fastest, seconds);
-    if (i + 1 >= kRoundsMin && end - begin >= each) break;
+    if (i + 1 >= kRoundsMin && clock.Now() - begin >= each) break;
   }
-  return fastest;
 }
 
+// Of the fastest round.
 double LoopRate(const tensor::ProbeLoop& loop, tensor::ThreadPool& pool, const base::Clock& clock,
                 base::Duration each) {
   const uint32_t items = pool.threads() * kItemsPerThread;
   const uint64_t wanted = items * tensor::kProbeTurnsMax * loop.multiply_adds_per_turn;
-  const double seconds = FastestRound(clock, each, [&] {
+  double rate = 0;
+  ForRounds(clock, each, [&] {
+    const base::Instant start = clock.Now();
     std::atomic<uint64_t> done = 0;
     pool.ParallelFor(items, [&](uint32_t) { done += loop.run(tensor::kProbeTurnsMax); });
     CHECK(done == wanted) << "the probe's loop did not compute what it counts";
+    const double seconds = std::max((clock.Now() - start).seconds(), 1e-9);
+    rate = std::max(rate, 2.0 * static_cast<double>(wanted) / seconds);
   });
-  return 2.0 * static_cast<double>(wanted) / seconds;
+  return rate;
 }
 
-base::Result<double> ReadRate(const tensor::ProbeTable& table, tensor::ThreadPool& pool,
-                              const base::Clock& clock, const ProbeEffort& effort) {
-  CHECK(effort.read_bytes > 0 && effort.read_bytes % tensor::kProbeReadStep == 0);
-  ASSIGN_OR_RETURN(tensor::AlignedBuffer buffer,
-                   tensor::AlignedBuffer::Allocate(effort.read_bytes));
-  const auto slices = static_cast<uint32_t>((buffer.size() + kSliceBytes - 1) / kSliceBytes);
-  const auto size_of = [&](uint32_t slice) {
-    return std::min(kSliceBytes, buffer.size() - slice * kSliceBytes);
-  };
-  // Written first: pages that nobody wrote are all one page of zeros.
-  pool.ParallelFor(slices, [&](uint32_t slice) {
-    std::fill_n(buffer.data() + slice * kSliceBytes, size_of(slice), std::byte{1});
-  });
-  const uint64_t wanted = buffer.size() / 8 * 0x0101010101010101;
-  const double seconds = FastestRound(clock, effort.each, [&] {
-    std::atomic<uint64_t> sum = 0;
-    pool.ParallelFor(slices, [&](uint32_t slice) {
-      sum += table.read(buffer.data() + slice * kSliceBytes, size_of(slice));
-    });
-    CHECK(sum == wanted) << "the probe did not read what it counts";
-  });
-  return static_cast<double>(buffer.size()) / seconds;
+uint32_t SlicesOf(const tensor::AlignedBuffer& buffer) {
+  return static_cast<uint32_t>((buffer.size() + kSliceBytes - 1) / kSliceBytes);
+}
+uint64_t SliceSize(const tensor::AlignedBuffer& buffer, uint32_t slice) {
+  return std::min(kSliceBytes, buffer.size() - slice * kSliceBytes);
 }
 
 }  // namespace
@@ -148,13 +130,47 @@ MachineDescription DescribeMachine() {
   return machine;
 }
 
-base::Result<MachineProbe> ProbeMachine(const tensor::ProbeTable& table, tensor::ThreadPool& pool,
-                                        const base::Clock& clock, const ProbeEffort& effort) {
+base::Result<ReadProbe> ReadProbe::Create(const tensor::ProbeTable& table, tensor::ThreadPool& pool,
+                                          const base::Clock& clock, uint64_t bytes) {
+  CHECK(bytes > 0 && bytes % tensor::kProbeReadStep == 0);
+  ASSIGN_OR_RETURN(tensor::AlignedBuffer buffer, tensor::AlignedBuffer::Allocate(bytes));
+  return ReadProbe(table, pool, clock, std::move(buffer));
+}
+
+// Written here: pages that nobody wrote are all one page of zeros.
+ReadProbe::ReadProbe(const tensor::ProbeTable& table, tensor::ThreadPool& pool,
+                     const base::Clock& clock, tensor::AlignedBuffer buffer)
+    : table_(&table), pool_(&pool), clock_(&clock), buffer_(std::move(buffer)) {
+  pool.ParallelFor(SlicesOf(buffer_), [&](uint32_t slice) {
+    std::fill_n(buffer_.data() + slice * kSliceBytes, SliceSize(buffer_, slice), std::byte{1});
+  });
+}
+
+double ReadProbe::Rate(uint32_t passes) const {
+  CHECK(passes >= 1);
+  const base::Instant start = clock_->Now();
+  for (uint32_t pass = 0; pass < passes; ++pass) Pass();
+  const double seconds = std::max((clock_->Now() - start).seconds(), 1e-9);
+  return static_cast<double>(buffer_.size()) * passes / seconds;
+}
+
+void ReadProbe::Pass() const {
+  std::atomic<uint64_t> sum = 0;
+  pool_->ParallelFor(SlicesOf(buffer_), [&](uint32_t slice) {
+    sum += table_->read(buffer_.data() + slice * kSliceBytes, SliceSize(buffer_, slice));
+  });
+  CHECK(sum == buffer_.size() / 8 * 0x0101010101010101) << "the probe did not read what it counts";
+}
+
+MachineProbe ProbeMachine(const tensor::ProbeTable& table, tensor::ThreadPool& pool,
+                          const ReadProbe& read, const base::Clock& clock, base::Duration each) {
   MachineProbe probe;
-  ASSIGN_OR_RETURN(probe.read_bytes_per_second, ReadRate(table, pool, clock, effort));
-  probe.fma_per_second = LoopRate(table.fma, pool, clock, effort.each);
-  probe.dot8_per_second = LoopRate(table.dot8, pool, clock, effort.each);
-  probe.dot16_per_second = LoopRate(table.dot16, pool, clock, effort.each);
+  ForRounds(clock, each, [&] {
+    probe.read_bytes_per_second = std::max(probe.read_bytes_per_second, read.Rate(1));
+  });
+  probe.fma_per_second = LoopRate(table.fma, pool, clock, each);
+  probe.dot8_per_second = LoopRate(table.dot8, pool, clock, each);
+  probe.dot16_per_second = LoopRate(table.dot16, pool, clock, each);
   probe.fma_instructions = table.fma.instructions;
   probe.dot8_instructions = table.dot8.instructions;
   probe.dot16_instructions = table.dot16.instructions;

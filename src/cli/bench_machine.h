@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "tensor/aligned_buffer.h"
 #include "tensor/probe.h"
 #include "tensor/thread_pool.h"
 
@@ -34,13 +35,34 @@ struct MachineProbe {
   std::string fma_instructions, dot8_instructions, dot16_instructions;
 };
 
-struct ProbeEffort {
-  uint64_t read_bytes = uint64_t{512} << 20;  // a multiple of kProbeReadStep, beyond any cache
-  base::Duration each = base::Milliseconds(400);
+// Memory that is only read, to see what it gives at this moment: on shared machines that changes
+// from second to second. Thread: the pool's caller. The table, pool and clock are borrowed.
+class ReadProbe {
+ public:
+  static constexpr uint64_t kBytes = uint64_t{512} << 20;  // beyond any cache
+
+  // `bytes`: a multiple of kProbeReadStep. kOverloaded: no memory.
+  static base::Result<ReadProbe> Create(const tensor::ProbeTable& table, tensor::ThreadPool& pool,
+                                        const base::Clock& clock, uint64_t bytes = kBytes);
+
+  // Bytes per second of `passes` (>= 1) passes over the memory, one after the other, on all
+  // threads.
+  double Rate(uint32_t passes) const;
+
+ private:
+  ReadProbe(const tensor::ProbeTable& table, tensor::ThreadPool& pool, const base::Clock& clock,
+            tensor::AlignedBuffer buffer);
+  void Pass() const;
+
+  const tensor::ProbeTable* table_;
+  tensor::ThreadPool* pool_;
+  const base::Clock* clock_;
+  tensor::AlignedBuffer buffer_;
 };
 
-// The best round of several, of each loop, on all threads of the pool. kOverloaded: no memory.
-base::Result<MachineProbe> ProbeMachine(const tensor::ProbeTable& table, tensor::ThreadPool& pool,
-                                        const base::Clock& clock, const ProbeEffort& effort = {});
+// The best round of several, of each loop, on all threads of the pool; `each`: the time for one.
+MachineProbe ProbeMachine(const tensor::ProbeTable& table, tensor::ThreadPool& pool,
+                          const ReadProbe& read, const base::Clock& clock,
+                          base::Duration each = base::Milliseconds(400));
 
 }  // namespace plumb::cli

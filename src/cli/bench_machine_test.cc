@@ -26,15 +26,15 @@ TEST(ProbeMachine, MeasuresEveryLoopOnAllThreads) {
   for (const tensor::KernelTable* kernels : tensor::AllKernels()) {
     const auto table = tensor::SelectProbe(kernels->name);
     ASSERT_TRUE(table.ok());
-    const auto probe = ProbeMachine(
-        **table, pool, clock, {.read_bytes = (5u << 20) + 512, .each = base::Milliseconds(1)});
-    ASSERT_TRUE(probe.ok()) << probe.status().message();
+    const auto read = ReadProbe::Create(**table, pool, clock, (5u << 20) + 512);
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    const MachineProbe probe = ProbeMachine(**table, pool, *read, clock, base::Milliseconds(1));
     // Any machine with these instructions does more.
-    EXPECT_GT(probe->read_bytes_per_second, 1e6);
-    EXPECT_GT(probe->fma_per_second, 1e6);
-    EXPECT_GT(probe->dot8_per_second, 1e6);
-    EXPECT_GT(probe->dot16_per_second, 1e6);
-    EXPECT_NE(probe->dot8_instructions, "");
+    EXPECT_GT(probe.read_bytes_per_second, 1e6);
+    EXPECT_GT(probe.fma_per_second, 1e6);
+    EXPECT_GT(probe.dot8_per_second, 1e6);
+    EXPECT_GT(probe.dot16_per_second, 1e6);
+    EXPECT_NE(probe.dot8_instructions, "");
   }
 }
 
@@ -52,8 +52,27 @@ TEST(ProbeMachine, EndsWithoutTime) {
   const tensor::ProbeTable table{
       "", loop, loop, loop,
       [](const std::byte*, uint64_t size) -> uint64_t { return size / 8 * 0x0101010101010101; }};
-  ASSERT_TRUE(ProbeMachine(table, pool, clock, {.read_bytes = 512}).ok());
+  const auto read = ReadProbe::Create(table, pool, clock, 512);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  ProbeMachine(table, pool, *read, clock);
   EXPECT_GT(calls, 3u);
+}
+
+TEST(ReadProbe, IsTheBytesOfAllPassesByTheirTime) {
+  tensor::ThreadPool pool({.threads = 1});
+  static base::ManualClock* clock = nullptr;
+  base::ManualClock manual;
+  clock = &manual;
+  const tensor::ProbeLoop none{"", 1, [](uint64_t turns) { return turns; }};
+  const tensor::ProbeTable table{
+      "", none, none, none, [](const std::byte* data, uint64_t size) -> uint64_t {
+        clock->Advance(base::Milliseconds(250));
+        return data[size - 1] == std::byte{1} ? size / 8 * 0x0101010101010101 : 0;
+      }};
+  const auto read = ReadProbe::Create(table, pool, manual, 1024);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_DOUBLE_EQ(read->Rate(1), 4096);
+  EXPECT_DOUBLE_EQ(read->Rate(2), 4096);
 }
 
 }  // namespace

@@ -38,6 +38,12 @@ double SafeShare(double amount, double seconds, double peak) {
   return peak > 0 && seconds > 0 ? amount / seconds / peak : 0;
 }
 
+// What memory gave beside a sample; 0 where that was not measured.
+double ReadRateAt(const BenchPoint& point, size_t sample) {
+  if (point.read_rates.size() <= sample + 1) return 0;
+  return (point.read_rates[sample] + point.read_rates[sample + 1]) / 2;
+}
+
 std::string Percent(double share) {
   return share > 0 ? fmt::format("{:.0f} %", 100 * share) : std::string("-");
 }
@@ -101,12 +107,27 @@ std::string PointText(const EngineBenchReport& report, const BenchPoint& point) 
   if (!point.skipped.empty()) return head + " skipped: " + point.skipped + "\n";
   const Spread speed = SpeedOf(point);
   const Shares shares = SharesOf(report, point);
-  return head + fmt::format("{:>10.1f} {:>10.1f} {:>10.1f} {:>6} {:>6} {:>6} {:>6}\n", speed.median,
-                            speed.min, speed.max, Percent(shares.read), Percent(shares.dot8),
-                            Percent(shares.dot16), Percent(shares.fma));
+  const std::string rate = point.read_rates.empty()
+                               ? "-"
+                               : fmt::format("{:.1f}", SpreadOf(point.read_rates).median * 1e-9);
+  return head + fmt::format("{:>10.1f} {:>10.1f} {:>10.1f} {:>6} {:>6} {:>6} {:>6} {:>6}\n",
+                            speed.median, speed.min, speed.max, rate, Percent(shares.read),
+                            Percent(shares.dot8), Percent(shares.dot16), Percent(shares.fma));
 }
 
 }  // namespace
+
+std::vector<double> ReadSharesOf(const EngineBenchReport& report, const BenchPoint& point) {
+  std::vector<double> shares;
+  if (!report.cost.known) return shares;
+  const double bytes = WorkOf(report, point).bytes;
+  for (size_t i = 0; i < point.seconds.size(); ++i) {
+    const double beside = ReadRateAt(point, i);
+    shares.push_back(SafeShare(bytes, point.seconds[i],
+                               beside > 0 ? beside : report.probe.read_bytes_per_second));
+  }
+  return shares;
+}
 
 Shares SharesOf(const EngineBenchReport& report, const BenchPoint& point) {
   if (!report.cost.known || point.seconds.empty()) return {};
@@ -114,7 +135,7 @@ Shares SharesOf(const EngineBenchReport& report, const BenchPoint& point) {
   const Work work = WorkOf(report, point);
   const MachineProbe& probe = report.probe;
   Shares shares;
-  shares.read = SafeShare(work.bytes, seconds, probe.read_bytes_per_second);
+  shares.read = SpreadOf(ReadSharesOf(report, point)).median;
   shares.fma = SafeShare(work.operations, seconds, probe.fma_per_second);
   if (report.cost.quantised) {
     shares.dot8 = SafeShare(work.operations, seconds, probe.dot8_per_second);
@@ -130,19 +151,21 @@ std::string BenchTable(const EngineBenchReport& report) {
                       Printable(report.model_id, 100), FormatCount(info.parameters),
                       FormatBytes(info.weight_bytes),
                       FormatBytes(info.page_bytes / model::kPageTokens));
-  text += fmt::format("{:<8} {:>7} {:>8}  {:>5} {:>10} {:>10} {:>10} {:>6} {:>6} {:>6} {:>6}\n", "",
-                      "prompt", "context", "batch", "tokens/s", "min", "max", "read", "8-bit",
-                      "16-bit", "f32");
+  text += fmt::format(
+      "{:<8} {:>7} {:>8}  {:>5} {:>10} {:>10} {:>10} {:>6} {:>6} {:>6} {:>6} {:>6}\n", "", "prompt",
+      "context", "batch", "tokens/s", "min", "max", "GB/s", "read", "8-bit", "16-bit", "f32");
   for (const BenchPoint& point : report.points) text += PointText(report, point);
-  return text + "Shares are of the probe; for the median.\n";
+  return text +
+         "GB/s: what memory gave right before and after each sample of decode; read is the share\n"
+         "of that. The other shares are of the probe, for the median.\n";
 }
 
 std::string BenchCsv(const EngineBenchReport& report) {
   std::string text;
   for (const auto& [name, value] : Description(report)) text += "# " + name + ": " + value + "\n";
   text +=
-      "kind,prompt,context,batch,sample,tokens,seconds,tokens_per_second,read_share,int8_share,"
-      "int16_share,fma_share\n";
+      "kind,prompt,context,batch,sample,tokens,seconds,tokens_per_second,read_gb_per_s,"
+      "read_share,int8_share,int16_share,fma_share\n";
   for (const BenchPoint& point : report.points) {
     const std::string head =
         fmt::format("{},{},{},{}", KindName(point.kind), point.prompt, point.context, point.batch);
@@ -150,10 +173,13 @@ std::string BenchCsv(const EngineBenchReport& report) {
     for (size_t i = 0; i < point.seconds.size(); ++i) {
       BenchPoint sample = point;
       sample.seconds = {point.seconds[i]};
+      const double rate = ReadRateAt(point, i);
+      if (rate > 0) sample.read_rates = {rate, rate};
       const Shares shares = SharesOf(report, sample);
-      text += fmt::format("{},{},{},{:.6f},{:.3f},{:.4f},{:.4f},{:.4f},{:.4f}\n", head, i,
+      text += fmt::format("{},{},{},{:.6f},{:.3f},{},{:.4f},{:.4f},{:.4f},{:.4f}\n", head, i,
                           point.tokens, point.seconds[i], point.TokensPerSecond(point.seconds[i]),
-                          shares.read, shares.dot8, shares.dot16, shares.fma);
+                          rate > 0 ? fmt::format("{:.3f}", rate * 1e-9) : "", shares.read,
+                          shares.dot8, shares.dot16, shares.fma);
     }
   }
   return text;
@@ -177,6 +203,8 @@ std::string BenchJson(const EngineBenchReport& report) {
                   {"min", speed.min},
                   {"max", speed.max},
                   {"deviation", speed.deviation},
+                  {"read_bytes_per_second", point.read_rates},
+                  {"read_shares", ReadSharesOf(report, point)},
                   {"read_share", shares.read},
                   {"int8_share", shares.dot8},
                   {"int16_share", shares.dot16},

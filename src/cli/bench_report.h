@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "cli/bench_cost.h"
 #include "cli/bench_engine.h"
@@ -30,14 +31,18 @@ struct EngineBenchReport {
   std::vector<BenchPoint> points;
 };
 
-// Of the median sample, each as a share of the probe; 0 where it is not known. The integer shares
-// are those of all the point's operations, as if none were f32.
+// As shares of the probe; 0 where it is not known. `read` is the median of ReadSharesOf, the others
+// are of the median sample. The integer shares are those of all the point's operations, as if none
+// were f32.
 struct Shares {
   double read = 0;
   double dot8 = 0;
   double dot16 = 0;
   double fma = 0;
 };
+// Of each sample: its bytes per second by what memory gave right before and after it (their mean),
+// or by the probe's best where that was not measured. Empty where the bytes are not known.
+std::vector<double> ReadSharesOf(const EngineBenchReport& report, const BenchPoint& point);
 Shares SharesOf(const EngineBenchReport& report, const BenchPoint& point);
 
 std::string BenchTable(const EngineBenchReport& report);

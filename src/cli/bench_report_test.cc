@@ -50,10 +50,12 @@ EngineBenchReport Report() {
   decode.context = 9;
   decode.batch = 3;
   decode.tokens = 6;
-  decode.seconds = {0.5};
+  decode.seconds = {0.5, 0.25, 1.0};
+  decode.read_rates = {1e6, 3e6, 1e6, 5e6};
   BenchPoint skipped = decode;
   skipped.batch = 32;
   skipped.seconds.clear();
+  skipped.read_rates.clear();
   skipped.skipped = "needs 9 GB";
   report.points = {prefill, decode, skipped};
   return report;
@@ -111,14 +113,29 @@ TEST(BenchShares, AreThoseOfTheMedianSample) {
   EXPECT_DOUBLE_EQ(prefill.fma, operations / 0.25 / 2e6);
   EXPECT_DOUBLE_EQ(prefill.dot8, operations / 0.25 / 8e6);
   EXPECT_DOUBLE_EQ(prefill.dot16, operations / 0.25 / 4e6);
-  const Shares decode = SharesOf(report, report.points[1]);
-  EXPECT_DOUBLE_EQ(decode.read, (2.0 * 1200 + 63 * 256) / 0.5 / 1e6);
+  EXPECT_DOUBLE_EQ(prefill.read, (2.0 * 1200 + (4 + 6) * 256) / 0.25 / 1e6);
   EXPECT_EQ(SharesOf(report, report.points[2]).read, 0);
+}
+
+TEST(BenchShares, OfReadAreByWhatMemoryGaveBesideEachSample) {
+  EngineBenchReport report = Report();
+  const double bytes = 2.0 * 1200 + 63 * 256;
+  // Rates of 2, 2 and 3 MB/s.
+  EXPECT_THAT(ReadSharesOf(report, report.points[1]),
+              testing::ElementsAre(testing::DoubleEq(bytes / 0.5 / 2e6),
+                                   testing::DoubleEq(bytes / 0.25 / 2e6),
+                                   testing::DoubleEq(bytes / 1.0 / 3e6)));
+  EXPECT_DOUBLE_EQ(SharesOf(report, report.points[1]).read, bytes / 0.5 / 2e6);
+  report.points[1].read_rates.clear();
+  EXPECT_DOUBLE_EQ(SharesOf(report, report.points[1]).read, bytes / 0.5 / 1e6) << "the probe's";
+  report.cost.known = false;
+  EXPECT_THAT(ReadSharesOf(report, report.points[1]), testing::IsEmpty());
 }
 
 TEST(BenchTable, ShowsMedianRangeAndWhyAPointIsMissing) {
   const std::string table = BenchTable(Report());
   EXPECT_THAT(table, HasSubstr("24.0       12.0       48.0"));  // 6 tokens
+  EXPECT_THAT(table, HasSubstr("12.0        6.0       24.0    0.0"));
   EXPECT_THAT(table, HasSubstr("skipped: needs 9 GB"));
   EXPECT_THAT(table, HasSubstr("A <cpu> & co"));
 }
@@ -128,7 +145,9 @@ TEST(BenchCsv, HasALineForEverySampleAndOneLineComments) {
   EXPECT_THAT(csv, HasSubstr("# note: commit?abc\n"));
   EXPECT_THAT(csv, HasSubstr("\nprefill,6,0,1,0,6,0.500000,12.000,"));
   EXPECT_THAT(csv, HasSubstr("\nprefill,6,0,1,2,6,0.125000,48.000,"));
-  EXPECT_THAT(csv, HasSubstr("\ndecode,0,9,3,0,6,0.500000,12.000,"));
+  EXPECT_THAT(csv, HasSubstr(",0.500000,12.000,,0.0")) << "of a prompt the rate is not measured";
+  EXPECT_THAT(csv, HasSubstr("\ndecode,0,9,3,0,6,0.500000,12.000,0.002,0.0185,"));
+  EXPECT_THAT(csv, HasSubstr("\ndecode,0,9,3,2,6,1.000000,6.000,0.003,0.0062,"));
   EXPECT_THAT(csv, HasSubstr("\n# skipped decode,0,9,32: needs 9 GB\n"));
 }
 
@@ -137,6 +156,10 @@ TEST(BenchJson, IsParsedBackWithEverySample) {
   EXPECT_EQ(json["points"].size(), 3u);
   EXPECT_EQ(json["points"][0]["tokens_per_second"], 24.0);
   EXPECT_EQ(json["points"][0]["seconds"].size(), 3u);
+  EXPECT_EQ(json["points"][0]["read_bytes_per_second"].size(), 0u);
+  EXPECT_EQ(json["points"][1]["read_bytes_per_second"].size(), 4u);
+  EXPECT_EQ(json["points"][1]["read_shares"].size(), 3u);
+  EXPECT_EQ(json["points"][1]["read_shares"][0], json["points"][1]["read_share"]);
   EXPECT_EQ(json["points"][2]["skipped"], "needs 9 GB");
   EXPECT_EQ(json["run"]["model"], "small");
 }

@@ -49,7 +49,7 @@ class Comparison:
         self.arguments = arguments
         self.samples = samples
         self.decode = 16 if arguments.quick else 64
-        self.repeat = 1 if arguments.quick else 3
+        self.repeat = 1 if arguments.quick else arguments.repeat
         self.rounds = 1 if arguments.quick else arguments.rounds
         self.wanted = arguments.only
 
@@ -77,19 +77,13 @@ class Comparison:
                 what = f"prefill-{point['prompt']}-{name}"
             elif point["batch"] == 1 and point["context"] == 0:
                 what = f"decode-1-{name}"
-                for share in self._shares(point):
+                for share in point["read_shares"]:
                     self.samples.add(f"read-share-{name}", "plumb", number, share, "share")
             elif point["batch"] == BATCH and point["context"] == BATCH_CONTEXT:
                 what = f"decode-{BATCH}-{name}"
             else:
                 continue
             self._add_ours(what, point, number)
-
-    @staticmethod
-    def _shares(point):
-        """read_share is the median sample's; the others' follow from their times."""
-        return [point["read_share"] * point["tokens"] / seconds / point["tokens_per_second"]
-                for seconds in point["seconds"]]
 
     def _add_ours(self, what, point, number):
         for seconds in point["seconds"]:
@@ -146,8 +140,8 @@ class Comparison:
                 elif "skipped" not in point:
                     what = f"{point['context']}-{name}"
                     self._add_ours(f"decode-at-{what}", point, number)
-                    self.samples.add(f"read-share-at-{what}", "plumb", number,
-                                     point["read_share"], "share")
+                    for share in point["read_shares"]:
+                        self.samples.add(f"read-share-at-{what}", "plumb", number, share, "share")
             for _, _, engine, speeds in llamacpp.bench(path, threads, (context,), 0, 1):
                 for speed in speeds:
                     self.samples.add(prefill, engine, number, speed, "tokens/s")
@@ -174,6 +168,8 @@ def parse():
     add_common_options(parser)
     parser.add_argument("--only", default="prefill,decode,batch,attention", metavar="WHAT,...",
                         help=f"of {', '.join(KINDS)}")
+    parser.add_argument("--repeat", type=int, default=3, metavar="N",
+                        help="samples of each engine in a round (default 3)")
     parser.add_argument("--models", default="", metavar="NAME,...",
                         help=f"of {', '.join(MODELS)}")
     arguments = parser.parse_args()

@@ -1,0 +1,38 @@
+// cli/bench_test.cc
+// What `plumb bench engine` refuses before it loads anything.
+#include "cli/bench.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/disk.h"
+#include "base/testing/scratch_folder.h"
+
+namespace plumb::cli {
+namespace {
+
+std::optional<std::string> NoVariable(const std::string&) { return std::nullopt; }
+
+TEST(RunBench, RefusesToWriteOneFileOverAnother) {
+  const base::ScratchFolder folder;
+  const std::string model = folder.File("m.gguf");
+  ASSERT_TRUE(base::WriteFileAtomic(model, "weights").ok());
+  std::filesystem::create_symlink("m.gguf", folder.File("link"));
+  const auto field = [&](const std::string& csv, const std::string& plot) {
+    BenchSettings settings;
+    settings.engine.model = model;
+    settings.csv = csv.empty() ? "" : folder.File(csv);
+    settings.plot = plot.empty() ? "" : folder.File(plot);
+    return RunBench(settings, NoVariable).field();
+  };
+  EXPECT_EQ(field("x", "x"), "--plot");
+  EXPECT_EQ(field("x", "./x"), "--plot") << "there or not, by any name";
+  EXPECT_EQ(field("m.gguf", ""), "--csv");
+  EXPECT_EQ(field("", "link"), "--plot");
+  EXPECT_EQ(base::ReadFile(model, 100).value_or(""), "weights");
+  EXPECT_FALSE(std::filesystem::exists(folder.File("x")));
+}
+
+}  // namespace
+}  // namespace plumb::cli
