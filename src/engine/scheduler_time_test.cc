@@ -120,8 +120,8 @@ TEST(SchedulerTime, ALongPromptDoesNotDoubleTheTimeBetweenTokens) {
     }
     const double ratio = Percentile99(with.step_ms) / Percentile99(without.step_ms);
     EXPECT_LE(ratio, 2.0);
-    EXPECT_GE(ratio, 1.5) << "the time that is allowed is used";
-    RecordProperty("p99_ratio", std::to_string(ratio));
+    EXPECT_GE(ratio, 1.4) << "the time that is allowed is used";
+    RecordProperty("p99_ratio_" + std::to_string(seed), std::to_string(ratio));
     RecordProperty("steps", steps);
   }
 }
@@ -139,6 +139,7 @@ TEST(SchedulerTime, AShortPromptBehindALongOneHasItsFirstTokenSoon) {
     const double alone = without.FirstToken(without.world().Add(100, 2));
     const double behind = with.FirstToken(with.world().Add(100, 2));
     EXPECT_LE(behind, 3 * alone) << "at " << at;
+    RecordProperty("first_token_ratio_" + std::to_string(at), std::to_string(behind / alone));
   }
 }
 
