@@ -2,7 +2,7 @@
 // What grammars cost over a real vocabulary: compiling, the first mask, every further mask, and
 // Accept, over answers that are written along (their tokens as the tokenizer cuts them, then cut
 // into smaller tokens at random, which meets more of the grammar). One line a grammar.
-//   grammar_masks --tokenizer TOKENIZER_JSON [--csv FILE] [--rounds N]
+//   grammar_masks --tokenizer TOKENIZER_JSON [--rounds N]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -199,12 +199,11 @@ std::unique_ptr<text::Tokenizer> MakeTokenizer(const std::string& file) {
 
 int main(int argc, char** argv) {
   using namespace plumb::golden;
-  std::string json, csv;
+  std::string json;
   int rounds = 20;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
     if (name == "--tokenizer") json = argv[i + 1];
-    if (name == "--csv") csv = argv[i + 1];
     if (name == "--rounds") rounds = std::stoi(argv[i + 1]);
   }
   if (json.empty() || rounds < 1) return 2;
@@ -214,6 +213,5 @@ int main(int argc, char** argv) {
   for (const Case& c : kCases) bench.Run(c, rounds);
   bench.PrintAll();
   std::cout << out.str();
-  if (!csv.empty()) std::ofstream(csv) << out.str();
   return 0;
 }
