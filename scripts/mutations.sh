@@ -2,7 +2,7 @@
 # Plants known bugs, one at a time, and fails unless the simulation catches each:
 # ./scripts/mutations.sh [NAME...]    (default: every tests/sim/mutations/*.patch)
 # In a copy of the tree under build/mutations. A table at the end says by which seed and rule each
-# was caught. Options of the run: MUTATION_SEEDS (default 150), MUTATION_SECONDS_MAX (120).
+# was caught. Options of the run: MUTATION_SEEDS (default 60), MUTATION_SECONDS_MAX (120).
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
@@ -13,7 +13,7 @@ PATCHES=$ROOT/tests/sim/mutations
 FOLDER=$ROOT/build/mutations
 TREE=$FOLDER/tree
 BUILD=$FOLDER/build
-SEEDS=${MUTATION_SEEDS:-150}
+SEEDS=${MUTATION_SEEDS:-60}
 SECONDS_MAX=${MUTATION_SECONDS_MAX:-120}
 export CCACHE_BASEDIR=$TREE
 
@@ -34,8 +34,9 @@ copy_tree() {
     while IFS= read -r file; do rm -f "${TREE:?}/$file"; done
 }
 
+# The Rust library is the one that is built already: cargo would build it anew for another folder.
 configure() {
-  cmake -G Ninja -S "$TREE" -B "$BUILD" -DCMAKE_BUILD_TYPE=Release \
+  cmake -G Ninja -S "$TREE" -B "$BUILD" -DCMAKE_BUILD_TYPE=Release -DCARGO="$(command -v true)" \
     -DPLUMB_RUST_TARGET="${PLUMB_RUST_TARGET:-$ROOT/build/rust}"
 }
 
@@ -87,7 +88,10 @@ main() {
     [[ -f $PATCHES/$name.patch ]] || die "no mutation '$name' in ${PATCHES#"$ROOT"/}"
   done
   mkdir -p "$FOLDER"
-  if [[ -z ${PLUMB_RUST_TARGET:-} ]]; then "$ROOT/scripts/setup.sh" build rust; fi
+  if [[ -z ${PLUMB_RUST_TARGET:-} ]]; then
+    "$ROOT/scripts/setup.sh" build rust
+    build release plumb_rust_build
+  fi
   copy_tree
   step "configuring" mutations-configure configure
   step "building the simulation without a bug" mutations-build build_sim

@@ -204,9 +204,9 @@ void EngineSim::BeginForward() {
 void EngineSim::CheckStep() {
   engine_->CheckPages();
   const engine::EngineStats stats = engine_->stats();
-  // Whoever has run may wait again, preempted.
+  // Those of each priority that lost all seats to a higher one wait again.
   if (stats.running > config_.sequences_max ||
-      stats.waiting > config_.waiting_max + config_.sequences_max) {
+      stats.waiting > config_.waiting_max + 3 * config_.sequences_max) {
     journal_.Fail("{} samples run and {} wait", stats.running, stats.waiting);
   }
 }
