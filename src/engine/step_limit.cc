@@ -13,6 +13,10 @@ constexpr double kStretch = 1.6;
 // Where nobody waits for a token, so many times as long as a single row: reading the weights of a
 // large model alone may take longer than any target, and must be worth its while.
 constexpr double kStretchUnawaited = 3;
+// A step that gives several tokens of an answer at once may take so many times as long as one that
+// gives one, but not so long that arrivals and cancellations wait for it noticeably.
+constexpr double kStretchDrafts = 4;
+constexpr base::Duration kDraftsLongest = base::Milliseconds(300);
 // Nobody notices less.
 constexpr base::Duration kItlFloor = base::Milliseconds(10);
 // Where decoding alone takes all the time there is, prompts still have so much of it, or nobody new
@@ -39,8 +43,11 @@ base::Duration StepLimit(const StepCost& cost, const StepTargets& targets, const
 base::Duration DraftLimit(const StepCost& cost, const StepTargets& targets, const StepShape& decode,
                           base::Duration limit, bool prompts) {
   if (limit == kEndless) return limit;
-  if (!prompts) return targets.itl.ns > 0 ? limit : std::max(limit, targets.step);
   const base::Duration alone = cost.Predict(decode);
+  if (!prompts && targets.itl.ns > 0) return limit;
+  if (!prompts) {
+    return std::max({limit, targets.step, std::min(Times(alone, kStretchDrafts), kDraftsLongest)});
+  }
   return {alone.ns + (limit.ns - alone.ns) / 2};
 }
 

@@ -25,7 +25,8 @@ base::Duration StepLimit(const StepCost& cost, const StepTargets& targets, const
                          bool awaited);
 
 // For drafts beside the same decode rows, within the StepLimit `limit`: where prompts wait they
-// have half of the room; alone they may use what a step without streams may.
+// have half of the room; alone they may use what a step without streams may, and up to 300 ms four
+// times what decoding takes, unless there is an itl target.
 base::Duration DraftLimit(const StepCost& cost, const StepTargets& targets, const StepShape& decode,
                           base::Duration limit, bool prompts);
 
