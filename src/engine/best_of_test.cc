@@ -1,4 +1,5 @@
-// engine/best_of_test.cc: which answers go on, in which order, and what is known of the others.
+// engine/best_of_test.cc: which answers go on, in which order, and what is known of the others;
+// then once over the engine.
 #include "engine/best_of.h"
 
 #include <gtest/gtest.h>

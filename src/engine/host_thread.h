@@ -1,10 +1,8 @@
 // engine/host_thread.h
 // When the host's work runs: on a thread of its own beside the forward, masks before events; or, in
 // the synchronous mode and while no thread was started, at once on the engine's thread. Hand-overs
-// go through a ring of fixed size, in order: an engine that is too far ahead waits, so nothing
-// grows.
-// The thread also looks after the engine from time to time, being the one that does not hang when
-// the engine does.
+// go through a ring of fixed size: an engine that is too far ahead waits, so nothing grows. The
+// thread also looks after the engine, being the one that does not hang when the engine does.
 #pragma once
 
 #include <atomic>

@@ -2,9 +2,8 @@
 // A request on its way and its answers. Three parties write here, each to members of its own: the
 // engine's thread, whoever holds the gate (engine/host_work.h: text and events), and the callers of
 // Cancel.
-// Lifetime: the engine owns a LiveRequest from Submit on and frees it once its samples are out of
-// the scheduler, the gate has let their last events through (`published`), and no hand-over that
-// names it is left (engine/host_thread.h). The sink is not called after `published`.
+// Lifetime: the engine frees it once its samples are out of the scheduler, their last events went
+// through the gate (`published`; no call of the sink after it), and no hand-over names it any more.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// engine/trace_test.cc: the ring keeps the latest, and overlap is counted as it is.
+// engine/trace_test.cc: the ring keeps the latest, scopes record what they should, and overlap is
+// counted as it is.
 #include "engine/trace.h"
 
 #include <gtest/gtest.h>
