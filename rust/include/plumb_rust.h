@@ -1,10 +1,9 @@
-// rust/include/plumb_rust.h: the C ABI of the Rust static library. Included by src/text and
-// base/hash.cc only.
+// rust/include/plumb_rust.h: the C ABI of the Rust library, for src/text and base/hash.cc only.
 // Ownership: a plumb_view is borrowed for the call; what a function fills is the caller's, freed by
 // the function named beside it; a handle is freed once, by its _free. Handles are immutable: any
-// thread, any number at a time; but a plumb_grammar_state is one thread's at a time. Nothing
-// unwinds out of here: a panic becomes PLUMB_INTERNAL. A function that returns a code leaves its
-// outputs empty on error and puts a message in *error.
+// thread, any number at a time; but a plumb_grammar_state is one thread's at a time. A panic
+// becomes PLUMB_INTERNAL. A function that returns a code leaves its outputs empty on error and puts
+// a message in *error.
 #pragma once
 
 #include <stddef.h>

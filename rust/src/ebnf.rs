@@ -438,7 +438,8 @@ mod tests {
             value  ::= object | array | string | number | ("true" | "false" | "null") ws
             object ::= "{" ws ( string ":" ws value ("," ws string ":" ws value)* )? "}" ws
             array  ::= "[" ws ( value ("," ws value)* )? "]" ws
-            string ::= "\"" ( [^"\\\x7F\x00-\x1F] | "\\" (["\\bfnrt] | "u" [0-9a-fA-F]{4}) )* "\"" ws
+            string ::= "\"" ( [^"\\\x7F\x00-\x1F] | escape )* "\"" ws
+            escape ::= "\\" (["\\bfnrt] | "u" [0-9a-fA-F]{4})
             number ::= ("-"? ([0-9] | [1-9] [0-9]{0,15})) ("." [0-9]+)? ([eE] [-+]? [0-9]+)? ws
             ws ::= [ \t\n]{0,20}   # bounded
         "##;

@@ -1,4 +1,5 @@
-//! The C functions of grammars; their contract is in include/plumb_rust.h.
+//! The C functions of grammars; their contract is in include/plumb_rust.h. Handles of shared
+//! objects are boxed Arcs, so that a state keeps its grammar and a grammar its vocabulary.
 
 use std::sync::Arc;
 

@@ -1,14 +1,17 @@
-//! Regular expressions as JSON Schema has them (ECMA-262, without the v flag) in the syntax of Rust's
-//! `regex`, for the part of the language where both describe a set of texts. What Rust would read
-//! otherwise is rewritten; what is no regular language (look-around, back references) or not the
-//! same in both is refused by name.
+//! Regular expressions as JSON Schema has them (ECMA-262, without the v flag) in the syntax of the
+//! crate `regex`, for the part of the language where both describe a set of texts. What Rust would
+//! read otherwise is rewritten; what is no regular language (look-around, back references) or not
+//! the same in both is refused by name.
 
 use std::fmt::Write;
 use std::iter::Peekable;
 use std::str::Chars;
 
 /// ECMA-262's WhiteSpace and LineTerminator, inside a class.
-const SPACE: &str = r"\x{9}-\x{D}\x{20}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}";
+const SPACE: &str = concat!(
+    r"\x{9}-\x{D}\x{20}\x{A0}\x{1680}\x{2000}-\x{200A}",
+    r"\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}",
+);
 const DIGIT: &str = "0-9";
 const WORD: &str = "A-Za-z0-9_";
 const REPEAT_MAX: u32 = 65_535;

@@ -247,10 +247,8 @@ fn evaluate(
 }
 
 fn negated_types(names: &[&str]) -> Value {
-    let number = names.contains(&"number");
     let all = ["null", "boolean", "object", "array", "number", "string"];
     let rest: Vec<&str> = all.into_iter().filter(|name| !names.contains(name)).collect();
-    debug_assert!(number || !names.contains(&"integer"));
     match rest.is_empty() {
         true => Value::Bool(false),
         false => json!({"type": rest}),
@@ -302,16 +300,7 @@ fn negate_keyword<'a>(
     const NEGATED: &str = "its negation (under \"not\" or \"if\") cannot be enforced";
     let child = |name: &str| format!("{pointer}/{keyword}/{}", escape(name));
     match keyword {
-        "type" => {
-            let names: Vec<&str> = match value {
-                Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
-                name => name.as_str().into_iter().collect(),
-            };
-            if names.contains(&"integer") && !names.contains(&"number") {
-                return refused("numbers that are no integers cannot be enforced");
-            }
-            ways.push(negated_types(&names));
-        }
+        "type" => ways.push(negate_type(value, pointer)?),
         "required" => {
             for name in value.as_array().into_iter().flatten() {
                 let Some(name) = name.as_str() else { return refused(NEGATED) };
@@ -367,6 +356,17 @@ fn negate_keyword<'a>(
         _ => return refused(NEGATED),
     }
     Ok(())
+}
+
+fn negate_type(value: &Value, pointer: &str) -> Result<Value, Failure> {
+    let names: Vec<&str> = match value {
+        Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
+        name => name.as_str().into_iter().collect(),
+    };
+    if names.contains(&"integer") && !names.contains(&"number") {
+        return Err(refuse("type", pointer, "numbers that are no integers cannot be enforced"));
+    }
+    Ok(negated_types(&names))
 }
 
 fn negate_count(

@@ -120,7 +120,7 @@ GrammarVocabulary::~GrammarVocabulary() { plumb_grammar_vocabulary_free(handle_)
 
 Result<std::shared_ptr<const GrammarVocabulary>> GrammarVocabulary::Make(
     const Tokenizer& tokenizer) {
-  std::shared_ptr<GrammarVocabulary> made(new GrammarVocabulary());
+  std::unique_ptr<GrammarVocabulary> made(new GrammarVocabulary());
   std::vector<uint32_t> ends;
   for (const TokenId token : tokenizer.end_tokens()) ends.push_back(base::Index(token));
   RustBuffer error;

@@ -27,7 +27,7 @@ class GrammarSchemaTest : public ::testing::Test {
         EXPECT_FALSE(testing::Takes(**grammar, *tokenizer_, text)) << text << " by " << c.schema;
     }
   }
-  void Refuses(const char* schema, const char* says) {
+  void ExpectRefused(const char* schema, const char* says) {
     auto grammar = compiler_.Compile({.kind = GrammarKind::kJsonSchema, .source = schema});
     ASSERT_FALSE(grammar.ok()) << schema;
     EXPECT_THAT(grammar.status().message(), ::testing::HasSubstr(says)) << schema;
@@ -37,7 +37,7 @@ class GrammarSchemaTest : public ::testing::Test {
   GrammarCompiler compiler_{*tokenizer_};
 };
 
-TEST_F(GrammarSchemaTest, NumbersAndTexts) {
+TEST_F(GrammarSchemaTest, NumbersAndTextsKeepTheirBounds) {
   Check({
       {R"({"type":"integer","minimum":-5,"exclusiveMaximum":120})",
        {"-5", "0", "119"},
@@ -65,7 +65,7 @@ TEST_F(GrammarSchemaTest, NumbersAndTexts) {
   });
 }
 
-TEST_F(GrammarSchemaTest, ObjectsAndArrays) {
+TEST_F(GrammarSchemaTest, ObjectsAndArraysHaveTheirMembers) {
   Check({
       {R"({"type":"object","required":["a"]})",
        {R"({"a":1})", R"({"a":null,"b":2})"},
@@ -95,7 +95,7 @@ TEST_F(GrammarSchemaTest, ObjectsAndArrays) {
   });
 }
 
-TEST_F(GrammarSchemaTest, Combinations) {
+TEST_F(GrammarSchemaTest, CombinationsHoldTogether) {
   Check({
       {R"({"allOf":[{"type":"integer"},{"minimum":3},{"maximum":5}]})", {"3", "5"}, {"2", "6"}},
       {R"({"anyOf":[{"type":"null"},{"type":"string","maxLength":1}]})",
@@ -124,10 +124,11 @@ TEST_F(GrammarSchemaTest, Combinations) {
   });
 }
 
-TEST_F(GrammarSchemaTest, References) {
+TEST_F(GrammarSchemaTest, ReferencesLeadWithinTheSchema) {
   Check({
       {R"({"$ref":"#/$defs/a~1b","$defs":{"a/b":{"type":"null"}}})", {"null"}, {"1"}},
-      {R"({"$defs":{"n":{"$anchor":"here","type":"null"}},"items":{"$ref":"#here"},"type":"array"})",
+      {R"({"$defs":{"n":{"$anchor":"here","type":"null"}},
+           "items":{"$ref":"#here"},"type":"array"})",
        {"[null]"},
        {"[1]"}},
       {R"({"$id":"http://x.y/a","$ref":"b","$defs":{"b":{"$id":"b","type":"null"}}})",
@@ -141,23 +142,23 @@ TEST_F(GrammarSchemaTest, References) {
 }
 
 TEST_F(GrammarSchemaTest, WhatCannotBeEnforcedIsNamed) {
-  Refuses(R"({"contains":{"type":"null"}})", "\"contains\" at the root");
-  Refuses(R"({"items":{"uniqueItems":true}})", "\"uniqueItems\" at /items");
-  Refuses(R"({"minProperties":3})", "\"minProperties\"");
-  Refuses(R"({"$ref":"other.json"})", "\"$ref\" at the root");
-  Refuses(R"({"$dynamicRef":"#x"})", "\"$dynamicRef\"");
-  Refuses(R"({"not":{"pattern":"a"}})", "\"pattern\" at /not");
-  Refuses(R"({"format":"date"})", "\"format\"");
-  Refuses(R"({"type":"string","format":"iri"})", "\"format\"");
-  Refuses(R"x({"type":"string","pattern":"(?!a)"})x", "\"pattern\"");
-  Refuses(R"({"const":9007199254740993})", "\"const\"");
-  Refuses(R"({"enum":["a\u0000"]})", "\"enum\"");
-  Refuses(R"({"x-guidance":{"lenient":true}})", "\"x-guidance\"");
-  Refuses(R"({"unevaluatedProperties":false,"anyOf":[{"properties":{"a":{}}}]})",
-          "\"unevaluatedProperties\"");
-  Refuses(R"({"type":"object","properties":{"a":{},"b":{}},"maxProperties":1})",
-          "\"maxProperties\" at the root");
-  Refuses(R"({"$schema":"http://example.com/mine"})", "\"$schema\"");
+  ExpectRefused(R"({"contains":{"type":"null"}})", "\"contains\" at the root");
+  ExpectRefused(R"({"items":{"uniqueItems":true}})", "\"uniqueItems\" at /items");
+  ExpectRefused(R"({"minProperties":3})", "\"minProperties\"");
+  ExpectRefused(R"({"$ref":"other.json"})", "\"$ref\" at the root");
+  ExpectRefused(R"({"$dynamicRef":"#x"})", "\"$dynamicRef\"");
+  ExpectRefused(R"({"not":{"pattern":"a"}})", "\"pattern\" at /not");
+  ExpectRefused(R"({"format":"date"})", "\"format\"");
+  ExpectRefused(R"({"type":"string","format":"iri"})", "\"format\"");
+  ExpectRefused(R"x({"type":"string","pattern":"(?!a)"})x", "\"pattern\"");
+  ExpectRefused(R"({"const":9007199254740993})", "\"const\"");
+  ExpectRefused(R"({"enum":["a\u0000"]})", "\"enum\"");
+  ExpectRefused(R"({"x-guidance":{"lenient":true}})", "\"x-guidance\"");
+  ExpectRefused(R"({"unevaluatedProperties":false,"anyOf":[{"properties":{"a":{}}}]})",
+                "\"unevaluatedProperties\"");
+  ExpectRefused(R"({"type":"object","properties":{"a":{},"b":{}},"maxProperties":1})",
+                "\"maxProperties\" at the root");
+  ExpectRefused(R"({"$schema":"http://example.com/mine"})", "\"$schema\"");
 }
 
 TEST_F(GrammarSchemaTest, AnnotationsPass) {

@@ -33,7 +33,9 @@ def check_shape(body: dict) -> dict:
         ({"top_logprobs": 21, "logprobs": True}, "top_logprobs"),
         ({"seed": 1 << 63}, "seed"),
         ({"stop": ["x"] * 17}, "stop"),
-        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"response_format": {"type": "yaml"}}, "response_format.type"),
+        ({"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {
+            "type": "array", "uniqueItems": True}}}}, "response_format"),
         ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
         ({"extra_body": {"guided_json": {}}}, "guided_json"),
         ({"extra_body": {"top_k": -1}}, "top_k"),

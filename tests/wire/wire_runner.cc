@@ -70,7 +70,8 @@ struct Server {
                            logger,
                            clock,
                            [] { return base::OkStatus(); },
-                           {}}) {
+                           {},
+                           &grammars}) {
     generator.Start();
     net::HttpServerOptions options;
     options.port = 0;
@@ -90,6 +91,7 @@ struct Server {
 
   std::unique_ptr<text::Tokenizer> tokenizer = api::testing::MakeByteTokenizer();
   std::unique_ptr<text::ChatTemplate> chat_template = api::testing::MakeTemplate();
+  text::GrammarCompiler grammars{*tokenizer};
   tenancy::ApiKeys keys;
   telemetry::Metrics metrics{api::Service::RoutePatterns(), "0", "fake"};
   telemetry::Logger logger{{.level = telemetry::LogLevel::kOff}};

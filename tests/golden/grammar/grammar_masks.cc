@@ -30,18 +30,19 @@ struct Case {
 const Case kCases[] = {
     {"json_object",
      {.kind = text::GrammarKind::kJsonObject},
-     R"({"title": "A short tale of two harbours", "pages": [1, 22, 333], "open": true, "note": null})"},
+     R"({"title": "A short tale of two harbours", "pages": [1, 22, 333], "open": true})"},
     {"person",
      {.kind = text::GrammarKind::kJsonSchema,
       .source = R"({"type":"object","properties":{"name":{"type":"string"},
         "age":{"type":"integer","minimum":0,"maximum":150},"email":{"type":"string",
         "format":"email"},"tags":{"type":"array","items":{"type":"string"}}},
         "required":["name","age"],"additionalProperties":false})"},
-     R"({"name": "Émile Ångström", "age": 41, "email": "emile@example.org", "tags": ["a b", "c"]})"},
+     R"({"name": "Émile Ångström", "age": 41, "email": "emile@example.org", "tags": ["a b"]})"},
     {"order",
      {.kind = text::GrammarKind::kJsonSchema,
       .source =
-          R"({"type":"object","properties":{"id":{"type":"string","pattern":"^[A-Z]{2}\\d{6}$"},
+          R"({"type":"object","properties":{
+        "id":{"type":"string","pattern":"^[A-Z]{2}\\d{6}$"},
         "lines":{"type":"array","minItems":1,"items":{"$ref":"#/$defs/line"}},
         "total":{"type":"number","minimum":0},"due":{"type":"string","format":"date"}},
         "required":["id","lines","total"],"additionalProperties":false,
