@@ -56,7 +56,8 @@ class Measurement:
                                      "ms")
 
     def stored_once(self):
-        """All requests begin alike and end differently, within the page that follows."""
+        """All requests begin alike and end differently, within the page that follows: each leaves
+        that one page of its own, kept or given up for others since, and nothing else."""
         with self.server() as server:
             model = served_model(server.port)
             prompts = Prompts(server.port, model, seed=1)
@@ -65,15 +66,17 @@ class Measurement:
             Client(server.port, model).ask(system + prompts.of(OWN_WORDS + prompts.extra), 1)
             ask_all(server.port, model,
                     [system + prompts.of(OWN_WORDS + prompts.extra) for _ in range(self.requests)])
-            stored = pages(server.port)["cached"] - before["cached"]
-            cached = pages(server.port)["cached_tokens"] - before["cached_tokens"]
-        expected = SYSTEM_PROMPT // PAGE_TOKENS
+            after = pages(server.port)
+        stored = sum(after[key] - before[key] for key in ("cached", "evicted"))
+        cached = after["cached_tokens"] - before["cached_tokens"]
+        prompt = SYSTEM_PROMPT // PAGE_TOKENS
+        expected = prompt + self.requests + 1
         self.samples.add("shared-prompt-pages", "plumb", 0, stored, "pages")
         self.samples.add("shared-prompt-cached-share", "plumb", 0,
                          cached / (self.requests * SYSTEM_PROMPT), "share")
         self.samples.ratio(f"shared-prompt-{self.requests}-stored-once",
                            expected / stored if stored else None, ONCE_GOAL,
-                           f"{stored} pages for a prompt of {expected}, "
+                           f"{stored} pages for a prompt of {prompt} and {self.requests + 1} ends, "
                            f"{cached} of {self.requests * SYSTEM_PROMPT} tokens reused")
 
     def report(self):
@@ -97,6 +100,7 @@ def pages(port):
         return int(float(found.group(1)))
 
     return {"cached": value("plumb_pages_cached"),
+            "evicted": value("plumb_page_evictions_total"),
             "cached_tokens": value("plumb_cached_tokens_total")}
 
 

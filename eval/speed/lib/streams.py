@@ -38,7 +38,9 @@ class Stream:
                 now = time.monotonic()
                 if line.startswith(b"data: {"):
                     self._take(json.loads(line[6:]), now)
-        except (RuntimeError, OSError, ValueError, http.client.HTTPException) as error:
+        except (RuntimeError, OSError, ValueError, AttributeError,
+                http.client.HTTPException) as error:
+            # AttributeError: how http.client ends when its socket is closed under it.
             if not self.closing:
                 self.failure = str(error)
 
