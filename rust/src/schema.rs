@@ -68,6 +68,7 @@ pub struct Converter<'a> {
     /// The pointer of each referenced schema; its definition is named by its index.
     definitions: Vec<String>,
     nodes: usize,
+    draft_7: bool, // a reference makes its neighbours void
 }
 
 impl<'a> Converter<'a> {
@@ -264,10 +265,6 @@ impl<'a> Object<'_, 'a> {
         if !DIALECTS.contains(&name) {
             return self.refuse("$schema", "this dialect is not known; 2020-12 is");
         }
-        // Until draft 7, a reference made its neighbours void.
-        if name == DIALECTS[2] && self.members.contains_key("$ref") && self.members.len() > 2 {
-            return self.refuse("$ref", "in draft 7 what stands beside it would be ignored");
-        }
         Ok(())
     }
 
@@ -275,6 +272,11 @@ impl<'a> Object<'_, 'a> {
         let Some(reference) = value.as_str() else {
             return self.malformed("$ref", "it must be a string");
         };
+        let demands = self.members.keys().filter(|keyword| !is_annotation(keyword)).count();
+        let moves = self.members.contains_key("$id");
+        if self.converter.draft_7 && (demands > 1 || moves) {
+            return self.refuse("$ref", "in draft 7 what stands beside it would be ignored");
+        }
         let target = self
             .converter
             .resources
@@ -418,7 +420,9 @@ impl<'a> Object<'_, 'a> {
 pub fn normalise(root: &Value) -> Result<Value, Failure> {
     values::check_multiples(root)?;
     let resources = Resources::index(root)?;
-    let mut converter = Converter { resources, definitions: Vec::new(), nodes: 0 };
+    let dialect = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
+    let draft_7 = dialect.trim_end_matches('#') == DIALECTS[2];
+    let mut converter = Converter { resources, definitions: Vec::new(), nodes: 0, draft_7 };
     let mut out = match converter.convert(root, "", 0)? {
         Value::Object(members) => members,
         Value::Bool(true) => Map::new(),

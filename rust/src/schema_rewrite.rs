@@ -208,7 +208,15 @@ fn evaluate(
                     out.patterns.push(pattern);
                 }
             }
-            ("additionalProperties", false) | ("items", true) => out.all = true,
+            ("additionalProperties", false) => out.all = true,
+            // Before 2020-12, an array of items was what prefixItems is now.
+            ("items", true) => match value.as_array() {
+                Some(list) => out.items = out.items.max(list.len()),
+                None => out.all = true,
+            },
+            ("additionalItems", true) => {
+                out.all |= members.get("items").is_some_and(Value::is_array);
+            }
             ("unevaluatedProperties", false) | ("unevaluatedItems", true) => {
                 out.all |= asks != Some(keyword);
             }

@@ -117,6 +117,9 @@ TEST_F(GrammarSchemaTest, CombinationsHoldTogether) {
       {R"({"type":"object","properties":{"a":{"type":"null"}},"unevaluatedProperties":false})",
        {R"({"a":null})", "{}"},
        {R"({"b":1})"}},
+      {R"({"type":"array","items":[{"type":"null"}],"unevaluatedItems":false})",
+       {"[]", "[null]"},
+       {"[null,null]", "[1]"}},
       {R"({"type":"object","allOf":[{"properties":{"a":{"type":"null"}}}],
            "properties":{"b":{}},"unevaluatedProperties":false})",
        {R"({"a":null,"b":1})"},
@@ -159,6 +162,9 @@ TEST_F(GrammarSchemaTest, WhatCannotBeEnforcedIsNamed) {
   ExpectRefused(R"({"type":"object","properties":{"a":{},"b":{}},"maxProperties":1})",
                 "\"maxProperties\" at the root");
   ExpectRefused(R"({"$schema":"http://example.com/mine"})", "\"$schema\"");
+  ExpectRefused(R"({"$schema":"http://json-schema.org/draft-07/schema#","items":
+                    {"$ref":"#","maxItems":1}})",
+                "\"$ref\" at /items");
 }
 
 TEST_F(GrammarSchemaTest, AnnotationsPass) {
