@@ -178,9 +178,9 @@ pub fn unevaluated(object: &mut Object) -> Result<(), Failure> {
 }
 
 /// `asks` is the keyword that wants to know, where it stands itself.
-fn evaluate(
-    converter: &Converter,
-    members: &Map<String, Value>,
+fn evaluate<'a>(
+    converter: &Converter<'a>,
+    members: &'a Map<String, Value>,
     pointer: &str,
     of_items: bool,
     asks: Option<&str>,
@@ -224,19 +224,7 @@ fn evaluate(
                 out.items = out.items.max(value.as_array().map_or(0, Vec::len));
             }
             ("contains", true) => return depends("\"contains\""),
-            ("allOf", _) => {
-                for (index, schema) in value.as_array().into_iter().flatten().enumerate() {
-                    inner.push((schema, format!("{pointer}/allOf/{index}")));
-                }
-            }
-            ("$ref", _) => {
-                let target = converter
-                    .resources
-                    .resolve(pointer, value.as_str().unwrap_or_default())
-                    .map_err(|why| refuse("$ref", pointer, &why))?;
-                let schema = converter.resources.at(&target);
-                inner.push((schema, target));
-            }
+            ("allOf" | "$ref", _) => inner = always(converter, name, value, pointer)?,
             (
                 "anyOf" | "oneOf" | "if" | "then" | "else" | "dependentSchemas" | "$dynamicRef",
                 _,
@@ -252,6 +240,24 @@ fn evaluate(
         }
     }
     Ok(())
+}
+
+/// The schemas that allOf or $ref apply to the same instance, whatever it is.
+fn always<'a>(
+    converter: &Converter<'a>,
+    keyword: &str,
+    value: &'a Value,
+    pointer: &str,
+) -> Result<Vec<(&'a Value, String)>, Failure> {
+    if keyword == "$ref" {
+        let target = converter
+            .resources
+            .resolve(pointer, value.as_str().unwrap_or_default())
+            .map_err(|why| refuse(keyword, pointer, &why))?;
+        return Ok(vec![(converter.resources.at(&target), target)]);
+    }
+    let schemas = value.as_array().into_iter().flatten().enumerate();
+    Ok(schemas.map(|(index, schema)| (schema, format!("{pointer}/allOf/{index}"))).collect())
 }
 
 fn negated_types(names: &[&str]) -> Value {
