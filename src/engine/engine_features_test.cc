@@ -322,6 +322,22 @@ TEST_F(Swaps, AnotherShapeIsRefusedAndSoIsAStoppingEngine) {
   EXPECT_EQ(engine_->SwapModel(good, "x", base::kNever).status().code(), base::Code::kUnavailable);
 }
 
+TEST_F(Swaps, OneThatComesWhileTheLastRequestRunsIsItsSuccessor) {
+  HashModel other(kVocabularySize, kContextMax);
+  Make();
+  engine_->Start();
+  for (uint32_t round = 0; round < 4; ++round) {
+    const Collector& sink = Submit(Simple(200));
+    HashModel& next = round % 2 == 0 ? other : model_;
+    ASSERT_TRUE(engine_->SwapModel(next, "next", base::kNever).ok());
+    EXPECT_TRUE(engine_->Healthy());
+    engine_->Cancel(RequestId{last_id_});  // when it had not begun before
+    sinks_.back()->WaitForEnd();
+    EXPECT_TRUE(sink.Ended());
+  }
+  engine_->Drain(base::kNever);
+}
+
 TEST_F(Swaps, UnderLoadEachAnswerIsThatOfTheWeightsItNames) {
   HashModel other(kVocabularySize, kContextMax);
   other.set_salt(99);
