@@ -27,7 +27,7 @@ copy_tree() {
   while IFS= read -r file; do
     if cmp -s "$ROOT/$file" "$TREE/$file"; then continue; fi
     mkdir -p "$TREE/$(dirname "$file")"
-    cp -p "$ROOT/$file" "$TREE/$file"
+    cp "$ROOT/$file" "$TREE/$file"  # newer than what was built of it
   done <"$FOLDER/files"
   (cd "$TREE" && find . -type f -printf '%P\n' | LC_ALL=C sort) |
     LC_ALL=C comm -13 "$FOLDER/files" - |
