@@ -11,11 +11,11 @@ namespace plumb::engine {
 
 Scheduler::Scheduler(const SchedulerLimits& limits, kvcache::PagePool& pool,
                      kvcache::PrefixTree* tree)
-    : limits_(limits), pages_(pool, tree), fair_(limits.waiting_max + limits.sequences_max) {
+    : limits_(limits), pages_(pool, tree), fair_(limits.waiting_max + 4 * limits.sequences_max) {
   CHECK(limits.sequences_max >= 1 && limits.prefill_rows_max >= 1);
   CHECK(limits.sequences_max <= limits.rows_max) << "decode rows alone would not fit a step";
   CHECK(limits.sequences_max <= limits.logits_rows_max) << limits.logits_rows_max;
-  waiting_.reserve(size_t{limits.waiting_max} + limits.sequences_max);
+  waiting_.reserve(size_t{limits.waiting_max} + 3 * size_t{limits.sequences_max});
   running_.reserve(limits.sequences_max);
   streams_.reserve(limits.sequences_max);
   shares_.reserve(limits.sequences_max);

@@ -159,7 +159,7 @@ class Scheduler {
   SequencePages pages_;
   StepCost cost_;
   FairShare fair_;
-  std::vector<Sequence*> waiting_;  // by rank; at most waiting_max + sequences_max
+  std::vector<Sequence*> waiting_;  // by rank; at most waiting_max + 3 * sequences_max
   std::vector<Sequence*> running_;  // by rank; at most sequences_max
   StepPlan plan_;
   bool paused_ = false;

@@ -50,9 +50,12 @@ Sequence* Scheduler::NextToAdmit() const {
   for (Sequence* sequence : waiting_) {
     if (paused_ && !sequence->preempted) continue;
     if (next != nullptr && sequence->priority != next->priority) break;
+    // Those that have run go first, so that no more wait with a beginning than have seats.
+    if (next != nullptr && next->preempted && !sequence->preempted) continue;
     const double served = fair_.Served(*sequence);
     // By arrival within the priority: the first of those that were served alike.
-    if (next != nullptr && served >= least) continue;
+    const bool first = next == nullptr || (sequence->preempted && !next->preempted);
+    if (!first && served >= least) continue;
     next = sequence;
     least = served;
   }

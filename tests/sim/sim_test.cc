@@ -64,5 +64,14 @@ TEST(Simulation, FixedSeedsKeepEveryRule) {
   EXPECT_GT(totals.reused_tokens, 10'000u);
 }
 
+// Kept for what they found: docs/simulation.md, "Seeds worth keeping".
+TEST(Simulation, SeedsThatFoundFaults) {
+  Totals totals;
+  for (const uint64_t seed : {2085, 3023, 4006}) {
+    std::ostringstream report;
+    ASSERT_TRUE(RunSeed(seed, report, totals)) << report.str();
+  }
+}
+
 }  // namespace
 }  // namespace plumb::sim
