@@ -91,8 +91,7 @@ def main():
     add_common_options(parser)
     arguments = parser.parse_args()
     source = os.environ["SMOLLM2_GGUF"]
-    folder = Path(os.environ["SPEED_CACHE"]) / "speed"
-    model = plain(source, str(folder / (Path(source).stem + ".plain.gguf")))
+    model = plain(source)
     about = describe(model, arguments.threads)
     samples = Samples(csv_path(arguments, about, "async-overlap"), about)
     failed = False

@@ -4,15 +4,14 @@ token for short and for mostly cached prompts, start-up, memory. The file has a 
 so that prompts have exactly as many tokens as is said. Called by compare_server.sh.
 """
 import argparse
-import json
 import os
 import sys
-from pathlib import Path
 
 import llamacpp
 from plain_template import plain
-from server import Prompts, Server, latencies_ms, p50, served_model, throughput
-from speed import Samples, add_common_options, csv_path, describe, run, say
+from server import (Prompts, Server, latencies_ms, p50, plumb_server, served_model, throughput,
+                    token_bytes)
+from speed import Samples, add_common_options, csv_path, describe, say
 
 KINDS = ("clients", "short", "cached", "startup", "memory")
 CLIENTS, PROMPT, OUTPUT = 16, 256, 128
@@ -32,14 +31,10 @@ class Comparison:
         self.prompt, self.output = (64, 16) if arguments.quick else (PROMPT, OUTPUT)
         self.short_count = 20 if arguments.quick else 100
         self.cached_count = 3 if arguments.quick else 10
-        text = run([os.environ["PLUMB"], "model", "inspect", model, "--json"])
-        self.token_bytes = json.loads(text)["memory"]["token_bytes"]
+        self.kv_memory = CAPACITY_TOKENS * token_bytes(model)
 
     def plumb(self):
-        memory = CAPACITY_TOKENS * self.token_bytes
-        return Server([os.environ["PLUMB"], "serve", "--model", self.model, "--port", "{port}",
-                       "--threads", self.arguments.threads, "--kv-memory", memory, "--log-level",
-                       "error"], "/ready")
+        return plumb_server(self.model, self.arguments.threads, "--kv-memory", self.kv_memory)
 
     def llama(self, slots, flash, context=CAPACITY_TOKENS):
         threads = self.arguments.threads
@@ -141,7 +136,7 @@ def main():
     source = llamacpp.requantised(os.environ["SMOLLM2_GGUF"], "Q8_0")
     if source is None:
         return 1
-    model = plain(source, str(Path(source).with_suffix(".plain.gguf")))
+    model = plain(source)
     about = describe(model, arguments.threads)
     about["llama.cpp"] = llamacpp.version(model, arguments.threads)
     samples = Samples(csv_path(arguments, about, "server"), about)

@@ -5,12 +5,11 @@ clients, and 32, where vLLM is at its best. Called by compare_vllm.sh.
 import argparse
 import os
 import sys
-from pathlib import Path
 
 import llamacpp
 from compare_server import OUTPUT, PROMPT
 from plain_template import plain
-from server import Prompts, Server, served_model, throughput
+from server import Prompts, Server, plumb_server, served_model, throughput
 from speed import Samples, add_common_options, csv_path, describe, say
 
 GOAL = 2.0
@@ -26,8 +25,7 @@ def vllm(arguments):
 
 
 def plumb(arguments, model):
-    return Server([os.environ["PLUMB"], "serve", "--model", model, "--port", "{port}", "--threads",
-                   arguments.threads, "--log-level", "error"], "/ready")
+    return plumb_server(model, arguments.threads)
 
 
 def main():
@@ -37,7 +35,7 @@ def main():
     source = llamacpp.requantised(os.environ["SMOLLM2_GGUF"], "Q8_0")
     if source is None:
         return 1
-    model = plain(source, str(Path(source).with_suffix(".plain.gguf")))
+    model = plain(source)
     about = describe(model, arguments.threads)
     samples = Samples(csv_path(arguments, about, "vllm"), about)
     for number in range(1 if arguments.quick else arguments.rounds):

@@ -4,16 +4,14 @@ two tokens of 8 running streams, and the time to the first token of a short requ
 16k-token prompt is computed, against without it. Called by latency_under_prefill.sh.
 """
 import argparse
-import json
 import os
 import sys
 import threading
 import time
-from pathlib import Path
 
 from plain_template import plain
-from server import Client, Prompts, Server, served_model
-from speed import Samples, add_common_options, csv_path, describe, run, say
+from server import Client, Prompts, plumb_server, served_model, token_bytes
+from speed import Samples, add_common_options, csv_path, describe, say
 from streams import Streams, percentile
 
 STREAMS, STREAM_PROMPT, STREAM_OUTPUT = 8, 64, 8000
@@ -31,16 +29,14 @@ class Measurement:
         self.long = 2_000 if arguments.quick else LONG_PROMPT
         self.quiet_seconds = 3 if arguments.quick else 15
         self.shorts = 2 if arguments.quick else 8
-        text = run([os.environ["PLUMB"], "model", "inspect", model, "--json"])
-        self.token_bytes = json.loads(text)["memory"]["token_bytes"]
+        tokens = self.long + STREAMS * (STREAM_PROMPT + STREAM_OUTPUT) + 4096
+        self.kv_memory = tokens * token_bytes(model)
 
     def server(self):
-        tokens = self.long + STREAMS * (STREAM_PROMPT + STREAM_OUTPUT) + 4096
         more = ["--itl-target-ms", self.arguments.itl_target_ms] if self.arguments.itl_target_ms \
             else []
-        return Server([os.environ["PLUMB"], "serve", "--model", self.model, "--port", "{port}",
-                       "--threads", self.arguments.threads, "--kv-memory",
-                       tokens * self.token_bytes, "--log-level", "error", *more], "/ready")
+        return plumb_server(self.model, self.arguments.threads, "--kv-memory", self.kv_memory,
+                            *more)
 
     def round(self, number):
         with self.server() as server:
@@ -113,8 +109,7 @@ def main():
                         help="as of plumb serve (default: automatic)")
     arguments = parser.parse_args()
     source = os.environ["SMOLLM2_GGUF" if arguments.quick else "QWEN_05B_GGUF"]
-    folder = Path(os.environ["SPEED_CACHE"]) / "speed"
-    model = plain(source, str(folder / (Path(source).stem + ".plain.gguf")))
+    model = plain(source)
     about = describe(model, arguments.threads)
     samples = Samples(csv_path(arguments, about, "latency-under-prefill"), about)
     measurement = Measurement(arguments, samples, model)

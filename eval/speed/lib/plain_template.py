@@ -8,6 +8,7 @@ import os
 import shutil
 import struct
 import sys
+from pathlib import Path
 
 TEMPLATE = "{{ messages[0]['content'] }}"
 KEY = b"tokenizer.chat_template"
@@ -85,8 +86,9 @@ def rewrite(source, target):
             shutil.copyfileobj(file, out, 1 << 24)
 
 
-def plain(source, target):
-    """The copy, made once."""
+def plain(source):
+    """The path of the copy, which is made once and kept."""
+    target = os.path.join(os.environ["SPEED_CACHE"], "speed", f"{Path(source).stem}.plain.gguf")
     if not os.path.exists(target):
         temporary = f"{target}.tmp"
         rewrite(source, temporary)

@@ -5,16 +5,14 @@ once. Called by prefix_ttft.sh.
 """
 import argparse
 import http.client
-import json
 import os
 import re
 import sys
 import threading
-from pathlib import Path
 
 from plain_template import plain
-from server import Client, Prompts, Server, served_model
-from speed import Samples, add_common_options, csv_path, describe, run, say
+from server import Client, Prompts, at_once, plumb_server, served_model, token_bytes
+from speed import Samples, add_common_options, csv_path, describe, say
 
 PREFIX, REST = 2048, 16
 SYSTEM_PROMPT, OWN_WORDS, REQUESTS, CLIENTS = 1024, 8, 10_000, 16
@@ -32,13 +30,10 @@ class Measurement:
         self.rounds = 1 if arguments.quick else arguments.rounds
         self.pairs = 2 if arguments.quick else 10
         self.requests = 200 if arguments.quick else REQUESTS
-        text = run([os.environ["PLUMB"], "model", "inspect", model, "--json"])
-        self.memory = CAPACITY_TOKENS * json.loads(text)["memory"]["token_bytes"]
+        self.kv_memory = CAPACITY_TOKENS * token_bytes(model)
 
     def server(self):
-        return Server([os.environ["PLUMB"], "serve", "--model", self.model, "--port", "{port}",
-                       "--threads", self.arguments.threads, "--kv-memory", self.memory,
-                       "--log-level", "error"], "/ready")
+        return plumb_server(self.model, self.arguments.threads, "--kv-memory", self.kv_memory)
 
     def first_token(self, number):
         """Pairs: a prompt never seen, then another end to its first 2048 tokens."""
@@ -106,27 +101,18 @@ def pages(port):
 
 def ask_all(port, model, prompts_of_words):
     """By CLIENTS clients at once."""
-    queue, lock, failures = iter(prompts_of_words), threading.Lock(), []
+    queue, lock = iter(prompts_of_words), threading.Lock()
 
-    def work():
+    def work(_):
         client = Client(port, model)
-        try:
-            while True:
-                with lock:
-                    words = next(queue, None)
-                if words is None:
-                    return
-                client.ask(words, 1)
-        except (RuntimeError, OSError, http.client.HTTPException) as error:
-            failures.append(str(error))
+        while True:
+            with lock:
+                words = next(queue, None)
+            if words is None:
+                return
+            client.ask(words, 1)
 
-    threads = [threading.Thread(target=work) for _ in range(CLIENTS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise RuntimeError(f"{len(failures)} clients failed: {failures[0]}")
+    at_once(CLIENTS, work)
 
 
 def main():
@@ -134,8 +120,7 @@ def main():
     add_common_options(parser)
     arguments = parser.parse_args()
     source = os.environ["SMOLLM2_GGUF"]
-    folder = Path(os.environ["SPEED_CACHE"]) / "speed"
-    model = plain(source, str(folder / (Path(source).stem + ".plain.gguf")))
+    model = plain(source)
     about = describe(model, arguments.threads)
     samples = Samples(csv_path(arguments, about, "prefix-ttft"), about)
     measurement = Measurement(arguments, samples, model)

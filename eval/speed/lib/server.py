@@ -4,6 +4,7 @@ requests with prompts of exactly N tokens over connections that stay open. Stand
 """
 import http.client
 import json
+import os
 import random
 import signal
 import socket
@@ -14,6 +15,8 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+
+from speed import run
 
 READY_SECONDS_MAX = 600
 STOP_SECONDS_MAX = 30
@@ -96,6 +99,20 @@ class Server:
             self.process.wait()
 
 
+def token_bytes(model):
+    """Bytes of keys and values for a token."""
+    text = run([os.environ["PLUMB"], "model", "inspect", model, "--json"])
+    if text is None:
+        sys.exit(f"speed: cannot inspect '{model}'")
+    return json.loads(text)["memory"]["token_bytes"]
+
+
+def plumb_server(model, threads, *options):
+    """`plumb serve` on a free port, not started yet."""
+    return Server([os.environ["PLUMB"], "serve", "--model", model, "--port", "{port}", "--threads",
+                   threads, "--log-level", "error", *options], "/ready")
+
+
 class Client:
     """One connection. A prompt is a list of words; ask() gives usage and seconds."""
 
@@ -147,26 +164,19 @@ class Prompts:
         return [self.random.choice(self.words) for _ in range(max(1, tokens - self.extra))]
 
 
-def throughput(port, model, prompts, load):
-    """Output tokens/s of load["clients"] clients that each send load["requests"] requests."""
-    totals, failures, barrier = [], [], threading.Barrier(load["clients"] + 1)
+def at_once(count, work):
+    """work(0) to work(count - 1), each on a thread of its own, begun together; the seconds until
+    the last has ended. RuntimeError when one of them fails."""
+    failures, barrier = [], threading.Barrier(count + 1)
 
-    def work(words_of_requests):
-        client, tokens = Client(port, model), 0
+    def begin_together(index):
         barrier.wait()
         try:
-            for words in words_of_requests:
-                answer = client.ask(words, load["output"], load.get("more"))
-                tokens += answer["output"]
-                if answer["prompt"] != load["prompt"]:
-                    raise RuntimeError(f"a prompt of {answer['prompt']} tokens")
+            work(index)
         except (RuntimeError, OSError, http.client.HTTPException) as error:
             failures.append(str(error))
-        totals.append(tokens)
 
-    plans = [[prompts.of(load["prompt"]) for _ in range(load["requests"])]
-             for _ in range(load["clients"])]
-    threads = [threading.Thread(target=work, args=(plan,)) for plan in plans]
+    threads = [threading.Thread(target=begin_together, args=(index,)) for index in range(count)]
     for thread in threads:
         thread.start()
     barrier.wait()
@@ -176,7 +186,25 @@ def throughput(port, model, prompts, load):
     seconds = time.monotonic() - begin
     if failures:
         raise RuntimeError(f"{len(failures)} clients failed: {failures[0]}")
-    return sum(totals) / seconds, sum(totals)
+    return seconds
+
+
+def throughput(port, model, prompts, load):
+    """Output tokens/s of load["clients"] clients that each send load["requests"] requests."""
+    outputs = []
+    plans = [[prompts.of(load["prompt"]) for _ in range(load["requests"])]
+             for _ in range(load["clients"])]
+
+    def work(index):
+        client = Client(port, model)
+        for words in plans[index]:
+            answer = client.ask(words, load["output"], load.get("more"))
+            outputs.append(answer["output"])
+            if answer["prompt"] != load["prompt"]:
+                raise RuntimeError(f"a prompt of {answer['prompt']} tokens")
+
+    seconds = at_once(load["clients"], work)
+    return sum(outputs) / seconds, sum(outputs)
 
 
 def latencies_ms(port, model, prompts_of_words):

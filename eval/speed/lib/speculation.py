@@ -8,12 +8,11 @@ import http.client
 import json
 import os
 import sys
-import threading
 import time
 from pathlib import Path
 
-from server import REQUEST_SECONDS_MAX, Server, served_model
-from speed import Samples, add_common_options, csv_path, describe, run, say
+from server import REQUEST_SECONDS_MAX, at_once, plumb_server, served_model, token_bytes
+from speed import Samples, add_common_options, csv_path, describe, say
 
 GOALS = {"speculation-batch-1": 1.5, "speculation-batch-16": 0.97, "speculation-same-answers": 1}
 CLIENTS = 16
@@ -63,14 +62,13 @@ class Comparison:
         self.arguments = arguments
         self.samples = samples
         self.prompts = prompts
+        self.kv_memory = KV_TOKENS * token_bytes(arguments.model_file)
         self.answers = {}  # (what, prompt) -> text, of whoever answered first
         self.compared, self.different = 0, []
 
     def server(self, mode):
-        token_bytes = self.arguments.token_bytes
-        return Server([os.environ["PLUMB"], "serve", "--model", self.arguments.model_file, "--port",
-                       "{port}", "--threads", self.arguments.threads, "--speculation", mode,
-                       "--kv-memory", KV_TOKENS * token_bytes, "--log-level", "error"], "/ready")
+        return plumb_server(self.arguments.model_file, self.arguments.threads, "--kv-memory",
+                            self.kv_memory, "--speculation", mode)
 
     def go(self):
         rounds = 1 if self.arguments.quick else self.arguments.rounds
@@ -103,29 +101,15 @@ class Comparison:
         self.samples.add("batch-1", mode, number, tokens / seconds, "tokens/s")
 
     def _sixteen(self, port, model, mode, number):
-        names = list(self.prompts)
-        barrier, answers, failures = threading.Barrier(CLIENTS + 1), [], []
+        names, answers = list(self.prompts), []
 
         def work(client):
             name = names[client % len(names)]
-            barrier.wait()
-            try:
-                for _ in range(2):
-                    answers.append((name, Stream(port, model, self.prompts[name],
-                                                 self.arguments.cut_tokens)))
-            except (RuntimeError, OSError, http.client.HTTPException) as error:
-                failures.append(str(error))
+            for _ in range(2):
+                answers.append((name, Stream(port, model, self.prompts[name],
+                                             self.arguments.cut_tokens)))
 
-        threads = [threading.Thread(target=work, args=(client,)) for client in range(CLIENTS)]
-        for thread in threads:
-            thread.start()
-        barrier.wait()
-        begin = time.monotonic()
-        for thread in threads:
-            thread.join()
-        seconds = time.monotonic() - begin
-        if failures:
-            raise RuntimeError(f"{len(failures)} clients failed: {failures[0]}")
+        seconds = at_once(CLIENTS, work)
         for name, answer in answers:
             self._same("batch-16", name, mode, answer.text)
             if answer.tokens != self.arguments.cut_tokens:
@@ -160,14 +144,6 @@ class Comparison:
         return self.samples.ratio(name, 1.0 if same else 0.0, GOALS[name], remark) and good
 
 
-def token_bytes(model):
-    """Bytes of keys and values for a token."""
-    text = run([os.environ["PLUMB"], "model", "inspect", model, "--json"])
-    if text is None:
-        sys.exit(f"speed: cannot inspect '{model}'")
-    return json.loads(text)["memory"]["token_bytes"]
-
-
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="speculation.sh")
     add_common_options(parser)
@@ -180,7 +156,6 @@ def parse_arguments():
         parser.error("--speculation off is what the other one is compared with")
     named = {"small": os.environ.get("QWEN_05B_GGUF"), "large": os.environ.get("QWEN_15B_GGUF")}
     arguments.model_file = named.get(arguments.model) or arguments.model
-    arguments.token_bytes = token_bytes(arguments.model_file)
     arguments.answer_tokens = 64 if arguments.quick else ANSWER_TOKENS_MAX
     arguments.cut_tokens = 16 if arguments.quick else CUT_TOKENS
     return arguments
