@@ -60,15 +60,16 @@ struct StepForecast {
   StepShape WithDrafts(uint32_t drafts) const;
 };
 
-// Rank: higher priority first, then arrival. The highest-ranking running sequence is never
-// preempted by another running one, fits the pool alone, and has a row in every step: it ends after
-// finitely many. Nothing outranks the oldest of the highest priority that is running, and one that
-// waits is of a lower priority or takes the place of whoever is: so as long as a sequence is here,
-// some sequence of the highest priority here comes to its end. A sequence is preempted for pages
-// only by those that outrank it, of which there are finitely many within its priority; below,
-// strict priority is meant: batch work may wait until its deadline while better-paid work never
-// ends. Who is admitted next: highest priority, then the tenant served least, then arrival. It is
-// never passed over for want of pages, so that large ones are not starved by small ones.
+// Rank: as Outranks says. The highest-ranking running sequence is never preempted by another
+// running one, fits the pool alone, and has a row in every step: it ends after finitely many.
+// Nothing outranks the oldest of the highest priority that is running, and one that waits is of a
+// lower priority or takes the place of whoever is: so as long as a sequence is here, some sequence
+// of the highest priority here comes to its end. A sequence is preempted for pages only by those
+// that outrank it, of which there are finitely many within its priority; below, strict priority is
+// meant: batch work may wait until its deadline while better-paid work never ends. Who is admitted
+// next: highest priority, then those that have run before, then the tenant served least, then
+// arrival. It is never passed over for want of pages, so that large ones are not starved by small
+// ones.
 class Scheduler {
  public:
   // Pool and tree must outlive the scheduler, and nobody else may allocate from the pool meanwhile.

@@ -2,16 +2,13 @@
 // Who runs and who waits: admission by priority, fairness and arrival, as pages and seats allow,
 // and preemption by those that outrank.
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "engine/scheduler.h"
 
 namespace plumb::engine {
 namespace {
-
-bool Outranks(const Sequence* a, const Sequence* b) {
-  return a->priority != b->priority ? a->priority < b->priority : a->order < b->order;
-}
 
 void InsertByRank(std::vector<Sequence*>& group, Sequence& sequence) {
   CHECK(group.size() < group.capacity()) << group.size() << " sequences are here";
@@ -46,18 +43,16 @@ void Scheduler::Admit() {
 
 Sequence* Scheduler::NextToAdmit() const {
   Sequence* next = nullptr;
-  double least = 0;
+  // Those that have run go first, so that no more wait with a beginning than have seats; among
+  // equals the first by arrival.
+  std::pair<bool, double> least;
   for (Sequence* sequence : waiting_) {
     if (paused_ && !sequence->preempted) continue;
     if (next != nullptr && sequence->priority != next->priority) break;
-    // Those that have run go first, so that no more wait with a beginning than have seats.
-    if (next != nullptr && next->preempted && !sequence->preempted) continue;
-    const double served = fair_.Served(*sequence);
-    // By arrival within the priority: the first of those that were served alike.
-    const bool first = next == nullptr || (sequence->preempted && !next->preempted);
-    if (!first && served >= least) continue;
+    const std::pair key(!sequence->preempted, fair_.Served(*sequence));
+    if (next != nullptr && key >= least) continue;
     next = sequence;
-    least = served;
+    least = key;
   }
   return next;
 }

@@ -33,8 +33,7 @@ void Scheduler::CollectPrompts() {
 
 void Scheduler::DropWhoWaitForPages() {
   const auto by_rank = [](const Share& a, const Share& b) {
-    return std::pair(a.sequence->priority, a.sequence->order) <
-           std::pair(b.sequence->priority, b.sequence->order);
+    return Outranks(a.sequence, b.sequence);
   };
   // Equal pages side by side, the highest-ranking sequence first: it computes the page.
   std::sort(shares_.begin(), shares_.end(), [&](const Share& a, const Share& b) {

@@ -54,4 +54,9 @@ struct Sequence {
   bool decoding() const { return computed > 0 && remaining() == 1; }
 };
 
+// Rank: higher priority first, then arrival.
+inline bool Outranks(const Sequence* a, const Sequence* b) {
+  return a->priority != b->priority ? a->priority < b->priority : a->order < b->order;
+}
+
 }  // namespace plumb::engine
