@@ -18,6 +18,16 @@
 
 namespace plumb::model {
 
+// Which roundings DeepSeek-V4.1 is computed with; other families have none of these.
+enum class Roundings : uint8_t {
+  kF32,   // none: keys and values stay f32; for comparison with references
+  kKvq,   // keys, values and index queries as their formats store them; the default
+  kFull,  // besides, activations as GPU engines round them (BF16, F8); for comparison only
+};
+// DeepInfer's: the prompt's last rows that have all layers, and drafts that can be taken back.
+constexpr uint32_t kReplayRows = 140;
+constexpr uint32_t kBacktrackRows = 6;
+
 struct LoadProgress {
   uint64_t bytes_done = 0;  // of weights in the file
   uint64_t bytes_total = 0;
@@ -35,6 +45,11 @@ struct LoadOptions {
       0;  // serve at most so many tokens; 0 = the file's, up to kContextDefaultMax
   // How keys and values are stored: part of the numerics id.
   tensor::KvFormat kv_format = tensor::KvFormat::kF16;
+  // For DeepSeek-V4.1 only. replay_rows 0: every row has all layers; else at least its window and
+  // `backtrack_rows` (kInvalidArgument).
+  Roundings roundings = Roundings::kKvq;
+  uint32_t replay_rows = kReplayRows;
+  uint32_t backtrack_rows = kBacktrackRows;
   // Called after each tensor, on the loading thread. May be empty.
   std::function<void(const LoadProgress&)> progress;
 

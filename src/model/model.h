@@ -29,6 +29,16 @@ struct ModelInfo {
   uint64_t weight_bytes = 0;  // resident, after repacking
   std::string
       numerics_id;  // version of the arithmetic and KV format; pages and replay need equal ids
+  // What a sequence needs beside its pages: working memory that Forward reads and writes (windows,
+  // open groups), and what of it must be kept to go on from a page boundary. 0 = pages suffice.
+  uint64_t state_bytes = 0;
+  uint64_t checkpoint_bytes = 0;
+  // Bounded replay: upper layers compute only rows from SequenceRows::replay_from on, which is so
+  // many rows before the prompt's end (or 0, for short prompts). 0 = every row has all layers.
+  uint32_t replay_rows = 0;
+  // Rows behind the last one that is kept that may have been computed in vain (drafts): the next
+  // Forward of the sequence begins at most so many rows before the end of its last one.
+  uint32_t backtrack_max = UINT32_MAX;
 };
 
 // One sequence's rows in a step.
@@ -37,6 +47,12 @@ struct SequenceRows {
   uint32_t position = 0;              // of tokens[0]; all earlier positions are in the pages
   std::span<std::byte* const> pages;  // page i: positions [i * kPageTokens, ...); covers every row
   uint32_t logits_rows = 0;           // logits are wanted for the last so many rows
+  // Of ModelInfo::state_bytes, one for each sequence; null when that is 0. Forward at position 0
+  // begins it anew, whatever it held.
+  std::byte* state = nullptr;
+  // A property of the sequence, not of the step: max(0, prompt tokens - replay_rows), or 0 where
+  // rows before have logits too. Rows before it have no logits; generated rows lie behind it.
+  uint32_t replay_from = 0;
 };
 
 // Thread: one at a time (the engine's); it uses its thread pool inside.
@@ -52,6 +68,15 @@ class Model {
   // Appends the rows' keys and values to the pages and writes logits: [sum of logits_rows,
   // vocabulary_size] f32, in the order of `sequences`. No allocation; arguments in range (CHECK).
   virtual void Forward(std::span<const SequenceRows> sequences, std::span<float> logits) = 0;
+
+  // For models with checkpoint_bytes. What is needed to go on from `position`, a multiple of
+  // kPageTokens: `state` has computed up to it and at most backtrack_max rows more. A sequence that
+  // is begun from it by LoadState, with the same pages before `position` and a replay_from not
+  // before it, has the same logits, bit for bit, as one that computed all.
+  virtual void SaveState(const std::byte* state, uint32_t position,
+                         std::span<std::byte> checkpoint) const;
+  virtual void LoadState(std::span<const std::byte> checkpoint, uint32_t position,
+                         std::byte* state) const;
 };
 
 }  // namespace plumb::model
