@@ -13,6 +13,14 @@ use crate::abi::Failure;
 use crate::tokenizer::Tokenizer;
 
 /// What one mask, one grammar and one answer may cost; steps and states, so the same everywhere.
+/// Sets of tokens that a grammar often allows as a whole, so that their tries are not walked: those
+/// of JSON, and words of plain text for grammars without quotes.
+fn slices() -> Vec<String> {
+    let mut slices = SlicedBiasComputer::json_slices();
+    slices.push(r"[a-z ]{1,10}".to_string());
+    slices
+}
+
 fn limits() -> ParserLimits {
     ParserLimits {
         max_items_in_row: 2_000,
@@ -78,7 +86,7 @@ impl GrammarVocabulary {
         let mut factory = ParserFactory::new(
             &env,
             InferenceCapabilities::default(),
-            &SlicedBiasComputer::json_slices(),
+            &slices(),
         )
         .map_err(|error| Failure::Internal(format!("the vocabulary has no trie: {error}")))?;
         factory.quiet();
