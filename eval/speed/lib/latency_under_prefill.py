@@ -1,7 +1,9 @@
 """eval/speed/lib/latency_under_prefill.py
 What a long prompt costs those who were there before it, and those who come after: the time between
 two tokens of 8 running streams, and the time to the first token of a short request, while a
-16k-token prompt is computed, against without it. Called by latency_under_prefill.sh.
+16k-token prompt is computed, against without it: before it came and after it was done, since the
+streams grow meanwhile, and longer ones are slower by themselves. Called by
+latency_under_prefill.sh.
 """
 import argparse
 import os
@@ -44,8 +46,10 @@ class Measurement:
             prompts = Prompts(server.port, model, seed=number)
             shape = {"count": STREAMS, "prompt": STREAM_PROMPT, "output": STREAM_OUTPUT}
             with Streams((server.port, model), prompts, shape) as streams:
-                self._without(streams, prompts, (server.port, model), number)
+                gaps = self._without(streams, prompts, (server.port, model), number)
                 self._with(streams, prompts, (server.port, model), number)
+                gaps += self._without(streams, prompts, (server.port, model), number)
+                self._add_gaps(gaps, "without", number)
                 streams.check()
 
     def _first_token(self, client, prompts, engine, number):
@@ -55,10 +59,11 @@ class Measurement:
     def _without(self, streams, prompts, where, number):
         begin = time.monotonic()
         time.sleep(self.quiet_seconds)
-        self._add_gaps(streams.gaps_ms(begin, time.monotonic()), "without", number)
+        gaps = streams.gaps_ms(begin, time.monotonic())
         client = Client(*where)
         for _ in range(self.shorts):
             self._first_token(client, prompts, "without", number)
+        return gaps
 
     def _with(self, streams, prompts, where, number):
         words, outcome = prompts.of(self.long), {}
