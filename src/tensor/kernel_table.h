@@ -42,9 +42,12 @@ struct QuantizeTask {
   float* scale;
 };
 
+struct BlockTask;  // block_task.h
+
 struct KernelTable {
   std::string_view name;  // "scalar", "avx2", "avx512"
   void (*product)(const ProductTask&);
+  void (*multiply_blocks)(const BlockTask&);
   void (*quantize)(const QuantizeTask&);
   void (*attention)(const AttentionTask&);
   void (*fold)(const FoldTask&);

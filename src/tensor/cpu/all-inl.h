@@ -4,6 +4,7 @@
 // own and has no include guard, since each target compiles it once.
 
 #include "tensor/cpu/attention-inl.h"
+#include "tensor/cpu/block-inl.h"
 #include "tensor/cpu/panel-inl.h"
 #include "tensor/cpu/product-inl.h"
 #include "tensor/cpu/rows-inl.h"
@@ -11,6 +12,7 @@
 constexpr KernelTable MakeTable(std::string_view name) {
   return {.name = name,
           .product = Multiply,
+          .multiply_blocks = MultiplyBlocks,
           .quantize = Quantize,
           .attention = Attention,
           .fold = FoldPages,

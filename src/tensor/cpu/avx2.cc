@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "tensor/block_task.h"
+#include "tensor/cpu/f4_tables.h"
 #include "tensor/cpu/tables.h"
 #include "tensor/exact_math.h"
 #include "tensor/kv_page.h"
@@ -149,6 +151,8 @@ inline void AddDots(Ints (&sums)[kVectors], const Ints (&weights)[kVectors], con
     asm("" : "+x"(sums[v]));
   }
 }
+
+#include "tensor/cpu/block_avx2-inl.h"
 
 inline uint32_t AbsoluteMaxBits(const float* x, uint32_t n) {
   const Ints mask = _mm256_set1_epi32(INT32_MAX);

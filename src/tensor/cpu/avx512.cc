@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "tensor/block_task.h"
+#include "tensor/cpu/f4_tables.h"
 #include "tensor/cpu/tables.h"
 #include "tensor/exact_math.h"
 #include "tensor/kv_page.h"
@@ -152,6 +154,8 @@ inline void AddDots(Ints (&sums)[kVectors], const Ints (&weights)[kVectors], con
       : "+v"(sums[0])
       : "v"(weights[0]), "m"(*reinterpret_cast<const Pair*>(p)));
 }
+
+#include "tensor/cpu/block_avx512-inl.h"
 
 // The largest bit pattern of |x| among n values, n a multiple of 32.
 inline uint32_t AbsoluteMaxBits(const float* x, uint32_t n) {

@@ -9,6 +9,7 @@
 namespace plumb::tensor::ref {
 
 void Multiply(const ProductTask& task);
+void MultiplyBlocks(const BlockTask& task);
 void Quantize(const QuantizeTask& task);
 void Attention(const AttentionTask& task);
 void FoldPages(const FoldTask& task);

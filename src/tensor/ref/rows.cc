@@ -99,6 +99,7 @@ void SoftmaxRow(const float* x, uint64_t n, float* out) {
 const KernelTable& ScalarKernels() {
   static constexpr KernelTable kTable = {.name = "scalar",
                                          .product = ref::Multiply,
+                                         .multiply_blocks = ref::MultiplyBlocks,
                                          .quantize = ref::Quantize,
                                          .attention = ref::Attention,
                                          .fold = ref::FoldPages,
