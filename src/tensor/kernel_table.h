@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "tensor/activations.h"
 #include "tensor/attention_task.h"
+#include "tensor/cache_row_kernels.h"
 #include "tensor/packed_matrix.h"
 #include "tensor/rotary.h"
 
@@ -68,6 +69,7 @@ struct KernelTable {
   float (*log_sum_exp)(const float* x, uint64_t n);  // n >= 1
   // out[i] = exp(x[i]) / sum of exp(x); n >= 1, out may be x.
   void (*softmax)(const float* x, uint64_t n, float* out);
+  CacheRowKernels cache_rows;
 };
 
 }  // namespace plumb::tensor

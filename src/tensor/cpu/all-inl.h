@@ -9,6 +9,11 @@
 #include "tensor/cpu/product-inl.h"
 #include "tensor/cpu/rows-inl.h"
 
+#include "tensor/cpu/row_format-inl.h"
+
+#include "tensor/cpu/gathered-inl.h"
+#include "tensor/cpu/index_scores-inl.h"
+
 constexpr KernelTable MakeTable(std::string_view name) {
   return {.name = name,
           .product = Multiply,
@@ -25,5 +30,11 @@ constexpr KernelTable MakeTable(std::string_view name) {
           .soft_cap = SoftCapRow,
           .rotate = RotateHeads,
           .log_sum_exp = LogSumExpRow,
-          .softmax = SoftmaxRow};
+          .softmax = SoftmaxRow,
+          .cache_rows = {.encode = EncodeRow,
+                         .decode = DecodeRow,
+                         .round = RoundRow,
+                         .round_bf16 = RoundToBf16,
+                         .attend = AttendGathered,
+                         .index_scores = IndexScores}};
 }

@@ -43,21 +43,15 @@ inline Floats Exp2(Floats y) {
 
 // Scores become weights 2^(exponent_scale * (score - maximum)); returns the maximum, and the
 // weights' sum in *sum.
-inline float WeighKeys(const AttentionTask& task, float* scores, Slots slots, float* sum) {
+inline float WeighScores(float exponent_scale, float* scores, Slots slots, float* sum) {
   const uint32_t begin = slots.begin / 16 * 16;
   const uint32_t end = (slots.end + 15) / 16 * 16;
-  if (task.cap != 0) {
-    for (uint32_t key = begin; key < end; key += kLanes) {
-      const Floats bent = Tanh(Mul(Load(scores + key), Set(task.cap_scale)));
-      Store(scores + key, Mul(bent, Set(task.cap)));
-    }
-  }
   for (uint32_t key = begin; key < slots.begin; ++key) scores[key] = -__builtin_inff();
   for (uint32_t key = slots.end; key < end; ++key) scores[key] = -__builtin_inff();
   Floats largest = Set(-__builtin_inff());
   for (uint32_t key = begin; key < end; key += kLanes) largest = Max(largest, Load(scores + key));
   const float maximum = MaxOfLanes(largest);
-  const Floats scale = Set(task.exponent_scale);
+  const Floats scale = Set(exponent_scale);
   Floats sums[16 / kLanes];
   for (Floats& part : sums) part = Zero();
   for (uint32_t key = begin; key < end; key += 16) {
@@ -71,6 +65,17 @@ inline float WeighKeys(const AttentionTask& task, float* scores, Slots slots, fl
   }
   *sum = SumOfSixteen(sums);
   return maximum;
+}
+
+inline float WeighKeys(const AttentionTask& task, float* scores, Slots slots, float* sum) {
+  if (task.cap != 0) {
+    const uint32_t end = (slots.end + 15) / 16 * 16;
+    for (uint32_t key = slots.begin / 16 * 16; key < end; key += kLanes) {
+      const Floats bent = Tanh(Mul(Load(scores + key), Set(task.cap_scale)));
+      Store(scores + key, Mul(bent, Set(task.cap)));
+    }
+  }
+  return WeighScores(task.exponent_scale, scores, slots, sum);
 }
 
 // Folds the page's maxima and sums into the running ones, and finds the factors for the values.

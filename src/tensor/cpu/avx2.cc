@@ -10,6 +10,7 @@
 #include "tensor/cpu/tables.h"
 #include "tensor/exact_math.h"
 #include "tensor/kv_page.h"
+#include "tensor/small_float.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -187,6 +188,8 @@ inline void QuantizeGroup(const float* x, float inverse, int16_t* quants, int32_
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(quants + 16 * half), exchanged);
   }
 }
+
+#include "tensor/cpu/row_avx2-inl.h"
 
 #include "tensor/cpu/all-inl.h"
 

@@ -11,6 +11,7 @@
 #include "tensor/cpu/tables.h"
 #include "tensor/exact_math.h"
 #include "tensor/kv_page.h"
+#include "tensor/small_float.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -181,6 +182,8 @@ inline void QuantizeGroup(const float* x, float inverse, int16_t* quants, int32_
         _mm512_cvtepi32_epi16(_mm512_shuffle_epi32(rounded, static_cast<_MM_PERM_ENUM>(0xd8))));
   }
 }
+
+#include "tensor/cpu/row_avx512-inl.h"
 
 #include "tensor/cpu/all-inl.h"
 

@@ -20,15 +20,6 @@ struct Partial {
   float values[kHeadDimMax] = {};
 };
 
-float Exp2(float y) {
-  if (y < kExp2Least) y = kExp2Least;
-  const float shifted = y + kExp2Shift;
-  const float rest = y - (shifted - kExp2Shift);
-  float power = kExp2Factors[6];
-  for (int i = 5; i >= 0; --i) power = std::fma(power, rest, kExp2Factors[i]);
-  return power * std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) << 23);
-}
-
 // Rounds values to integers in [-most, most]; returns the scale that undoes it.
 float Quantise(const float* x, uint32_t count, float most, int32_t* quants) {
   float magnitude = 0;
@@ -169,6 +160,15 @@ void AttendQuery(const AttentionTask& task, uint32_t q) {
 }
 
 }  // namespace
+
+float Exp2(float y) {
+  if (y < kExp2Least) y = kExp2Least;
+  const float shifted = y + kExp2Shift;
+  const float rest = y - (shifted - kExp2Shift);
+  float power = kExp2Factors[6];
+  for (int i = 5; i >= 0; --i) power = std::fma(power, rest, kExp2Factors[i]);
+  return power * std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) << 23);
+}
 
 void Attention(const AttentionTask& task) {
   for (uint32_t q = 0; q < task.queries; ++q) AttendQuery(task, q);

@@ -1,7 +1,7 @@
 // tensor/ref/reference.h
-// The scalar judge of every kernel: written from docs/numerics.md, independent of cpu/, slow. Tests
-// demand equal bits from every target; where nothing else runs it serves as the kernel table
-// "scalar".
+// The scalar judge of every kernel: written from docs/numerics.md (and its twins for single
+// families), independent of cpu/, slow. Tests demand equal bits from every target; where nothing
+// else runs it serves as the kernel table "scalar".
 #pragma once
 
 #include "tensor/kernel_table.h"
@@ -25,6 +25,15 @@ void RotateHeads(float* x, uint32_t heads, uint32_t head_dim, uint32_t dims, Rot
 float LogSumExpRow(const float* x, uint64_t n);
 void SoftmaxRow(const float* x, uint64_t n, float* out);
 
+void EncodeRow(RowFormat format, const float* values, uint64_t n, std::byte* row);
+void DecodeRow(RowFormat format, const std::byte* row, uint64_t n, float* values);
+void RoundRow(RowFormat format, uint64_t n, float* values);
+void RoundToBf16(uint64_t n, float* values);
+void AttendGathered(const GatheredTask& task);
+void IndexScores(const IndexTask& task);
+
+// attention_task.h
+float Exp2(float y);
 // The sum of 16 virtual lanes: i + 8, then + 4, + 2, + 1.
 float FoldLanes(const float (&lanes)[16]);
 

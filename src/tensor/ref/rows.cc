@@ -112,7 +112,13 @@ const KernelTable& ScalarKernels() {
                                          .soft_cap = ref::SoftCapRow,
                                          .rotate = ref::RotateHeads,
                                          .log_sum_exp = ref::LogSumExpRow,
-                                         .softmax = ref::SoftmaxRow};
+                                         .softmax = ref::SoftmaxRow,
+                                         .cache_rows = {.encode = ref::EncodeRow,
+                                                        .decode = ref::DecodeRow,
+                                                        .round = ref::RoundRow,
+                                                        .round_bf16 = ref::RoundToBf16,
+                                                        .attend = ref::AttendGathered,
+                                                        .index_scores = ref::IndexScores}};
   return kTable;
 }
 
