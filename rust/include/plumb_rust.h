@@ -80,10 +80,15 @@ plumb_view plumb_tokenizer_name(const plumb_tokenizer* tokenizer, uint32_t id);
 plumb_view plumb_tokenizer_bytes(const plumb_tokenizer* tokenizer, uint32_t id);
 uint8_t plumb_tokenizer_is_control(const plumb_tokenizer* tokenizer, uint32_t id);
 
-// PLUMB_INVALID: not UTF-8. *out is freed by plumb_ids_free.
+// `spelled`: a value of text::ControlTokens. PLUMB_INVALID: not UTF-8. *out is freed by
+// plumb_ids_free.
 int32_t plumb_tokenizer_encode(const plumb_tokenizer* tokenizer, plumb_view text,
-                               uint8_t parse_control, uint8_t add_special, plumb_ids* out,
+                               uint8_t spelled, uint8_t add_special, plumb_ids* out,
                                plumb_buffer* error);
+
+// text::DeepseekTokenClasses. *out is freed by plumb_ids_free.
+int32_t plumb_tokenizer_classes(const plumb_tokenizer* tokenizer, plumb_ids* out,
+                                plumb_buffer* error);
 
 // chat templates (template_abi.rs)
 

@@ -1,10 +1,10 @@
-//! Finds the entries that a text may spell out whole: user-defined ones always, control and unknown
-//! ones when the caller asks. Leftmost, then longest, match; the text between goes to the model.
+//! Finds the entries that a text may spell out whole: user-defined ones unless none are wanted,
+//! control and unknown ones when the caller asks. Leftmost, then longest, match; the text between goes to the model.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::abi::Failure;
-use crate::tokenizer::Kind;
+use crate::tokenizer::{Kind, Spelled};
 
 pub enum Part<'a> {
     Token(u32),
@@ -35,12 +35,16 @@ impl AddedTokens {
     pub fn split<'a>(
         &self,
         text: &'a str,
-        parse_control: bool,
+        spelled: Spelled,
         mut each: impl FnMut(Part<'a>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let matcher = if parse_control { &self.parsed } else { &self.always };
+        let (matcher, look) = match spelled {
+            Spelled::Parse => (&self.parsed, true),
+            Spelled::AsText => (&self.always, true),
+            Spelled::Never => (&self.always, false),
+        };
         let mut start = 0;
-        if let Some(automaton) = &matcher.automaton {
+        if let Some(automaton) = matcher.automaton.as_ref().filter(|_| look) {
             for found in automaton.find_iter(text) {
                 if found.start() > start {
                     each(Part::Text(&text[start..found.start()]))?;

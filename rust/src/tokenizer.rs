@@ -35,16 +35,38 @@ pub struct Entry {
     pub control: bool,
 }
 
+/// Which entries that are written out in a text become tokens; the values of text::ControlTokens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spelled {
+    /// User-defined ones.
+    AsText,
+    /// Control tokens too.
+    Parse,
+    /// None: only what the model's own merges make.
+    Never,
+}
+
+impl Spelled {
+    pub fn of(value: u8) -> Result<Spelled, Failure> {
+        Ok(match value {
+            0 => Spelled::AsText,
+            1 => Spelled::Parse,
+            2 => Spelled::Never,
+            _ => return Err(Failure::Internal(format!("no way to read control tokens: {value}"))),
+        })
+    }
+}
+
 /// Text to ids. Thread: any.
 pub trait Encoder: Send + Sync {
-    /// `parse_control`: control tokens written out in the text become tokens. `add_special`: with
-    /// what stands around a text.
-    fn encode(
-        &self,
-        text: &str,
-        parse_control: bool,
-        add_special: bool,
-    ) -> Result<Vec<u32>, Failure>;
+    /// `add_special`: with what stands around a text.
+    fn encode(&self, text: &str, spelled: Spelled, add_special: bool) -> Result<Vec<u32>, Failure>;
+
+    /// For each id, the class of entries whose texts are the same to n-gram tables
+    /// (token_classes.rs).
+    fn classes(&self) -> Result<Vec<u32>, Failure> {
+        Err(Failure::Unsupported("token classes are made from a tokenizer.json alone".into()))
+    }
 }
 
 pub struct Tokenizer {

@@ -2,7 +2,7 @@
 //! borrowed for the call.
 
 use crate::abi::{guard, slice, Failure, Owned, View};
-use crate::tokenizer::{Entry, Kind, Tokenizer};
+use crate::tokenizer::{Entry, Kind, Spelled, Tokenizer};
 use crate::tokenizer_json;
 use crate::vocabulary::{self, Vocabulary};
 
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn plumb_tokenizer_is_control(tokenizer: *const Tokenizer,
 pub unsafe extern "C" fn plumb_tokenizer_encode(
     tokenizer: *const Tokenizer,
     text: View,
-    parse_control: u8,
+    spelled: u8,
     add_special: u8,
     out: *mut Owned<u32>,
     error: *mut Owned<u8>,
@@ -125,12 +125,25 @@ pub unsafe extern "C" fn plumb_tokenizer_encode(
     guard(error, || {
         let tokenizer = &*tokenizer;
         let text = text.text("the text")?;
-        let ids = tokenizer.encoder.encode(text, parse_control != 0, add_special != 0)?;
+        let ids = tokenizer.encoder.encode(text, Spelled::of(spelled)?, add_special != 0)?;
         // C++ indexes by these ids without looking again.
         if ids.iter().any(|id| *id as usize >= tokenizer.entries.len()) {
             return Err(Failure::Internal("the tokenizer made an id out of range".into()));
         }
         out.write(Owned::of(ids));
+        Ok(())
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn plumb_tokenizer_classes(
+    tokenizer: *const Tokenizer,
+    out: *mut Owned<u32>,
+    error: *mut Owned<u8>,
+) -> i32 {
+    out.write(Owned::empty());
+    guard(error, || {
+        out.write(Owned::of((*tokenizer).encoder.classes()?));
         Ok(())
     })
 }

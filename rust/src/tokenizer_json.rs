@@ -3,12 +3,16 @@
 //! kinds.
 
 use serde_json::Value;
-use tokenizers::Tokenizer as CrateTokenizer;
+use tokenizers::{
+    Model, NormalizedString, Normalizer, OffsetType, PreTokenizedString, PreTokenizer,
+    Tokenizer as CrateTokenizer,
+};
 
 use crate::abi::Failure;
 use crate::byte_level::Alphabet;
 use crate::spm;
-use crate::tokenizer::{byte_of_name, Encoder, Entry, Kind, Tokenizer};
+use crate::token_classes;
+use crate::tokenizer::{byte_of_name, Encoder, Entry, Kind, Spelled, Tokenizer};
 
 /// As text::kTokensMax.
 const TOKENS_MAX: usize = 1 << 20;
@@ -54,17 +58,39 @@ struct JsonEncoder {
 }
 
 impl Encoder for JsonEncoder {
-    fn encode(
-        &self,
-        text: &str,
-        parse_control: bool,
-        add_special: bool,
-    ) -> Result<Vec<u32>, Failure> {
-        let tokenizer = if parse_control { &self.parsing } else { &self.plain };
+    fn encode(&self, text: &str, spelled: Spelled, add_special: bool) -> Result<Vec<u32>, Failure> {
+        let tokenizer = match spelled {
+            Spelled::Parse => &self.parsing,
+            Spelled::AsText => &self.plain,
+            Spelled::Never => return self.encode_merges(text),
+        };
         let encoding = tokenizer
             .encode_fast(text, add_special)
             .map_err(|error| Failure::Internal(format!("the tokenizer failed: {error}")))?;
         Ok(encoding.get_ids().to_vec())
+    }
+
+    fn classes(&self) -> Result<Vec<u32>, Failure> {
+        token_classes::classes(&self.parsing)
+    }
+}
+
+impl JsonEncoder {
+    /// Normaliser, pre-tokenizer and model, without the step that cuts out added tokens.
+    fn encode_merges(&self, text: &str) -> Result<Vec<u32>, Failure> {
+        let run = || -> tokenizers::Result<Vec<u32>> {
+            let mut normalized = NormalizedString::from(text);
+            if let Some(normalizer) = self.plain.get_normalizer() {
+                normalizer.normalize(&mut normalized)?;
+            }
+            let mut pieces = PreTokenizedString::from(normalized);
+            if let Some(pre_tokenizer) = self.plain.get_pre_tokenizer() {
+                pre_tokenizer.pre_tokenize(&mut pieces)?;
+            }
+            pieces.tokenize(|piece| self.plain.get_model().tokenize(piece.get()))?;
+            Ok(pieces.into_encoding(None, 0, OffsetType::None)?.get_ids().to_vec())
+        };
+        run().map_err(|error| Failure::Internal(format!("the tokenizer failed: {error}")))
     }
 }
 

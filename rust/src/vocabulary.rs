@@ -5,7 +5,7 @@ use crate::abi::Failure;
 use crate::added_tokens::{AddedTokens, Part};
 use crate::byte_level::{Alphabet, ByteLevelModel, PlainBpeModel};
 use crate::spm::{self, SpmModel};
-use crate::tokenizer::{Encoder, Entry, Kind, Tokenizer};
+use crate::tokenizer::{Encoder, Entry, Kind, Spelled, Tokenizer};
 use crate::wordpiece::{self, WordPieceModel};
 
 /// What the file says, borrowed. `kinds` is as long as `tokens`; ids are in range (C++ checks
@@ -37,18 +37,13 @@ struct VocabularyEncoder {
 }
 
 impl Encoder for VocabularyEncoder {
-    fn encode(
-        &self,
-        text: &str,
-        parse_control: bool,
-        add_special: bool,
-    ) -> Result<Vec<u32>, Failure> {
+    fn encode(&self, text: &str, spelled: Spelled, add_special: bool) -> Result<Vec<u32>, Failure> {
         let mut ids = Vec::with_capacity(text.len() / 4 + 8);
         if add_special {
             ids.extend_from_slice(&self.before);
         }
         let mut opens = true;
-        self.added.split(text, parse_control, |part| {
+        self.added.split(text, spelled, |part| {
             match part {
                 Part::Token(id) => ids.push(id),
                 Part::Text(text) => self.model.tokenize(text, opens, &mut ids)?,

@@ -11,14 +11,9 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "text/chat_input.h"
 
 namespace plumb::text {
-
-struct ChatMessage {
-  std::string role;  // "system", "user", "assistant", "tool"
-  std::string content;
-  std::string name;  // empty = none
-};
 
 // What the template may refer to besides the messages.
 struct TemplateVariables {
@@ -37,8 +32,9 @@ class ChatTemplate {
   ChatTemplate(const ChatTemplate&) = delete;
   ChatTemplate& operator=(const ChatTemplate&) = delete;
 
-  // kInvalidArgument (field "messages"): the template raised an exception (its own words, cut at
-  // 300 characters) or does not take these messages; kInternal: step or output limit hit.
+  // Of each message role, content and name. kInvalidArgument (field "messages"): the template
+  // raised an exception (its own words, cut at 300 characters) or does not take these messages;
+  // kInternal: step or output limit hit.
   base::Result<std::string> Render(std::span<const ChatMessage> messages,
                                    bool add_generation_prompt) const;
 

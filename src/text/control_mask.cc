@@ -26,6 +26,31 @@ std::string ControlMask::Mask(std::string_view text) {
   return masked;
 }
 
+bool ControlMask::Next(std::string_view& prompt, Cut& cut) const {
+  const size_t begin = spellings_.empty() ? prompt.npos : prompt.find(kMark);
+  cut = {prompt.substr(0, begin), ""};
+  if (begin == prompt.npos) return false;
+  const std::string_view inner = prompt.substr(begin + kMark.size());
+  const size_t end = inner.find(kMark);
+  size_t index = spellings_.size();
+  if (end != inner.npos) std::from_chars(inner.data(), inner.data() + end, index);
+  // A template that cuts texts may cut a mark: what is left of it is dropped.
+  const bool whole = index < spellings_.size();
+  if (whole) cut.spelling = spellings_[index];
+  prompt = whole ? inner.substr(end + kMark.size()) : inner;
+  return true;
+}
+
+std::string ControlMask::Unmask(std::string_view prompt) const {
+  std::string text;
+  Cut cut;
+  for (bool more = true; more;) {
+    more = Next(prompt, cut);
+    text.append(cut.before).append(cut.spelling);
+  }
+  return text;
+}
+
 base::Result<std::vector<TokenId>> ControlMask::Encode(std::string_view prompt) const {
   std::vector<TokenId> tokens;
   const auto append = [&](std::string_view text, ControlTokens control) -> base::Status {
@@ -35,22 +60,13 @@ base::Result<std::vector<TokenId>> ControlMask::Encode(std::string_view prompt) 
     tokens.insert(tokens.end(), piece.begin(), piece.end());
     return base::OkStatus();
   };
-  while (!spellings_.empty()) {
-    const size_t begin = prompt.find(kMark);
-    if (begin == std::string_view::npos) break;
-    const std::string_view inner = prompt.substr(begin + kMark.size());
-    const size_t end = inner.find(kMark);
-    size_t index = spellings_.size();
-    if (end != std::string_view::npos) std::from_chars(inner.data(), inner.data() + end, index);
-    RETURN_IF_ERROR(append(prompt.substr(0, begin), ControlTokens::kParse));
-    if (index < spellings_.size()) {
-      RETURN_IF_ERROR(append(spellings_[index], ControlTokens::kAsText));
-      prompt = inner.substr(end + kMark.size());
-    } else {  // a template that cuts texts may cut a mark: what is left of it is dropped
-      prompt = inner;
-    }
+  Cut cut;
+  bool more = true;
+  while (more) {
+    more = Next(prompt, cut);
+    RETURN_IF_ERROR(append(cut.before, ControlTokens::kParse));
+    RETURN_IF_ERROR(append(cut.spelling, ControlTokens::kAsText));
   }
-  RETURN_IF_ERROR(append(prompt, ControlTokens::kParse));
   return tokens;
 }
 

@@ -26,11 +26,21 @@ class ControlMask {
   // The ids of a prompt made of masked texts: control tokens outside of marks are control tokens,
   // what a mark stands for is characters. Errors: as Tokenizer::Encode.
   base::Result<std::vector<TokenId>> Encode(std::string_view prompt) const;
+  // The prompt for people: every mark replaced by what it stands for.
+  std::string Unmask(std::string_view prompt) const;
 
  private:
   // A private-use character around the index of a spelling. Where a text holds that character
   // itself, it is masked too, so a mark cannot be forged.
   static constexpr std::string_view kMark = "\xEF\xA3\xBF";  // U+F8FF
+
+  // Cuts `prompt` at its first mark: the text before it, and the spelling it stands for. What
+  // follows stays in `prompt`. Without a mark all of it is `before`, and false is returned.
+  struct Cut {
+    std::string_view before;
+    std::string_view spelling;  // empty: a mark that a template has cut
+  };
+  bool Next(std::string_view& prompt, Cut& cut) const;
 
   const Tokenizer& tokenizer_;
   std::vector<std::string> spellings_;

@@ -204,7 +204,7 @@ base::Result<std::vector<TokenId>> Tokenizer::Encode(std::string_view text, Cont
   plumb_ids ids = {nullptr, 0, 0};
   RustBuffer error;
   const int32_t code =
-      plumb_tokenizer_encode(state_->handle.get(), View(text), control == ControlTokens::kParse,
+      plumb_tokenizer_encode(state_->handle.get(), View(text), static_cast<uint8_t>(control),
                              add_special, &ids, error.out());
   if (code != PLUMB_OK) return RustStatus(code, error, "text");
   std::vector<TokenId> tokens;

@@ -47,8 +47,10 @@ struct JsonSettings {
   uint32_t ids_max = 0;  // entries of the model; added tokens beyond are left out; 0 = all are kept
 };
 
-// Whether "<|im_start|>" in the text becomes the control token or its characters.
-enum class ControlTokens : uint8_t { kParse, kAsText };
+// Whether "<|im_start|>" in the text becomes the control token or its characters. Entries that were
+// added to a vocabulary without being control tokens ("<think>") are characters with kNone alone,
+// which makes no token that the model's own merges do not.
+enum class ControlTokens : uint8_t { kAsText, kParse, kNone };
 
 // Immutable after construction. Thread: any.
 class Tokenizer {
