@@ -111,6 +111,21 @@ Result<std::unique_ptr<MappedFile>> MappedFile::Open(const std::string& path) {
 
 MappedFile::~MappedFile() { munmap(const_cast<std::byte*>(data_), size_); }
 
+// By whole pages: those within the bytes for kRandom, since neighbours may be read in order; those
+// that hold any of them for kWillNeed.
+void Advise(std::span<const std::byte> bytes, MapAdvice advice) {
+  if (bytes.empty()) return;
+  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  auto begin = reinterpret_cast<uintptr_t>(bytes.data());
+  auto end = begin + bytes.size();
+  const bool random = advice == MapAdvice::kRandom;
+  begin = (random ? begin + page - 1 : begin) / page * page;
+  end = (random ? end : end + page - 1) / page * page;
+  if (begin >= end) return;
+  // A refusal is no fault of the caller's: hints are not needed for correctness.
+  (void)madvise(reinterpret_cast<void*>(begin), end - begin, random ? MADV_RANDOM : MADV_WILLNEED);
+}
+
 Result<std::unique_ptr<AppendFile>> AppendFile::Open(const std::string& path, uint64_t keep_size) {
   Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | kOpenFlags, 0644));
   if (fd.get() < 0) return FromErrno("open", path);

@@ -40,6 +40,14 @@ class MappedFile {
   uint64_t size_;
 };
 
+// What is about to be done with mapped bytes. A hint: nothing but speed changes, and bytes that
+// belong to no file are left alone. Thread: any.
+enum class MapAdvice : uint8_t {
+  kRandom,    // read here and there: nothing is fetched beside what is touched
+  kWillNeed,  // read soon: the kernel begins to fetch them, nobody waits
+};
+void Advise(std::span<const std::byte> bytes, MapAdvice advice);
+
 // Appends whole records; Flush makes them survive a crash (fdatasync). One thread at a time.
 class AppendFile {
  public:

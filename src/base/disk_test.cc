@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include <cstring>
 #include <filesystem>
+#include <span>
 
 #include "base/testing/scratch_folder.h"
 
@@ -45,6 +47,24 @@ TEST_F(Disk, MapsAFileAndRefusesAnEmptyOne) {
   EXPECT_EQ(MappedFile::Open(Path("empty")).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(MappedFile::Open(Path("none")).status().code(), Code::kNotFound);
   EXPECT_EQ(MappedFile::Open(Path("")).status().code(), Code::kInvalidArgument);
+}
+
+TEST_F(Disk, AdviceChangesNoByte) {
+  const std::string path = Path("advised");
+  std::string content(40000, 'x');
+  content.back() = 'y';
+  ASSERT_TRUE(WriteFileAtomic(path, content).ok());
+  const auto file = MappedFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status().ToString();
+  const std::span<const std::byte> bytes = (*file)->bytes();
+  for (const MapAdvice advice : {MapAdvice::kRandom, MapAdvice::kWillNeed}) {
+    for (const uint64_t first : {0u, 1u, 5000u, 39999u}) Advise(bytes.subspan(first), advice);
+    Advise(bytes.subspan(100, 7), advice);
+    Advise({}, advice);
+    Advise(std::as_bytes(std::span(content)), advice);  // of no file
+  }
+  EXPECT_EQ(std::memcmp(bytes.data(), content.data(), content.size()), 0);
+  EXPECT_EQ(content.front(), 'x');
 }
 
 TEST_F(Disk, AppendsToWhatIsKept) {

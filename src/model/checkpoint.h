@@ -1,13 +1,15 @@
 // model/checkpoint.h
 // A model as it is stored: typed metadata and a directory of named tensors. The names, value types
 // and tensor types are GGUF's, whatever the container is, so that config, families and inspection
-// do not know where the numbers come from. Two kinds: model/gguf.h and model/hf_checkpoint.h.
+// do not know where the numbers come from. Three kinds: model/gguf.h, model/hf_checkpoint.h, and
+// model/deepseek_checkpoint.h, whose tensors keep the names and types of its folder.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,11 +49,14 @@ struct GgufValue {
   std::span<const std::byte> bytes;
 };
 
+// For stored types that ggml has no number for: stored_type tells them.
+constexpr uint32_t kNoGgufType = UINT32_MAX;
+
 // A tensor of the directory. Its rows are the runs of dims[0] elements; a stack of matrices, such
 // as a layer's experts, is [inputs, outputs, experts].
 struct GgufTensor {
   std::string_view name;
-  uint32_t type;                            // ggml's type number; name: GgufTensorTypeName
+  uint32_t type;                            // ggml's type number, or kNoGgufType
   uint32_t dims_count;                      // 1..kGgufDimsMax
   std::array<uint64_t, kGgufDimsMax> dims;  // dims[0] is contiguous (a row's length); unused ones 1
   uint64_t elements;                        // product of dims
@@ -86,6 +91,9 @@ class Checkpoint {
   // range lies within the tensor (CHECK). kOverloaded: out of memory.
   virtual base::Result<std::span<const std::byte>> Rows(const GgufTensor& tensor, RowRange range,
                                                         tensor::AlignedBuffer& scratch) const = 0;
+  // Shares the mapped files that bytes of tensors() lie in, for a model that computes from them and
+  // may outlive this object. Null: no model does so with this kind.
+  virtual std::shared_ptr<const void> Keep() const { return nullptr; }
   // For people: "GGUF 3", "safetensors, 4 files".
   virtual std::string Format() const = 0;
   virtual uint64_t file_bytes() const = 0;  // of all files with tensors

@@ -69,15 +69,8 @@ Status CheckBiases(const HfTensors& tensors, const HfConfig& config) {
 
 Result<std::unique_ptr<HfCheckpoint>> HfCheckpoint::Open(const std::string& path) {
   ASSIGN_OR_RETURN(const HfFolder folder, HfFolder::Open(path));
-  ASSIGN_OR_RETURN(const std::string config, folder.Read("config.json", kHfSmallFileBytesMax));
-  HfTextFiles text{.config = config};
-  ASSIGN_OR_RETURN(text.tokenizer, folder.ReadIfAny("tokenizer.json", kHfTokenizerBytesMax));
-  ASSIGN_OR_RETURN(text.tokenizer_config,
-                   folder.ReadIfAny("tokenizer_config.json", kHfSmallFileBytesMax));
-  ASSIGN_OR_RETURN(text.generation_config,
-                   folder.ReadIfAny("generation_config.json", kHfSmallFileBytesMax));
-  ASSIGN_OR_RETURN(text.chat_template,
-                   folder.ReadIfAny("chat_template.jinja", kHfSmallFileBytesMax));
+  std::string config;
+  ASSIGN_OR_RETURN(const HfTextFiles text, folder.TextFiles(config));
   ASSIGN_OR_RETURN(auto files, folder.OpenWeights());
   return Assemble(folder.Name(), text, std::move(files));
 }

@@ -29,9 +29,9 @@ constexpr std::string_view kIndex = "model.safetensors.index.json";
 // Parsed, JSON takes eight times as much memory; 16 MiB list some 150,000 tensors.
 constexpr uint64_t kIndexBytesMax = 16u << 20;
 // In alphabetical order.
-constexpr std::string_view kSideFiles[] = {"chat_template.jinja", "config.json",
-                                           "generation_config.json", "tokenizer.json",
-                                           "tokenizer_config.json"};
+constexpr std::string_view kSideFiles[] = {"chat_template.jinja",   "config.json",
+                                           "engram_token_map.json", "generation_config.json",
+                                           "tokenizer.json",        "tokenizer_config.json"};
 
 bool PlainName(std::string_view name) {
   return !name.empty() && name.size() <= 255 && name[0] != '.' &&
@@ -118,6 +118,17 @@ Result<std::optional<std::string>> HfFolder::ReadIfAny(std::string_view name,
   if (text.ok()) return std::optional(std::move(text).value());
   if (text.status().code() == Code::kNotFound) return std::optional<std::string>();
   return text.status();
+}
+
+Result<HfTextFiles> HfFolder::TextFiles(std::string& config) const {
+  ASSIGN_OR_RETURN(config, Read("config.json", kHfSmallFileBytesMax));
+  HfTextFiles text{.config = config};
+  ASSIGN_OR_RETURN(text.tokenizer, ReadIfAny("tokenizer.json", kHfTokenizerBytesMax));
+  ASSIGN_OR_RETURN(text.tokenizer_config, ReadIfAny("tokenizer_config.json", kHfSmallFileBytesMax));
+  ASSIGN_OR_RETURN(text.generation_config,
+                   ReadIfAny("generation_config.json", kHfSmallFileBytesMax));
+  ASSIGN_OR_RETURN(text.chat_template, ReadIfAny("chat_template.jinja", kHfSmallFileBytesMax));
+  return text;
 }
 
 // The names of the weight files; the text of the index, where there is one, goes to `index`.

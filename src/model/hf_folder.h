@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/hf_text.h"
 #include "model/safetensors.h"
 
 namespace plumb::model {
@@ -31,6 +32,10 @@ class HfFolder {
   // Nothing when there is none.
   base::Result<std::optional<std::string>> ReadIfAny(std::string_view name,
                                                      uint64_t size_max) const;
+
+  // config.json into `config`, which the result borrows, and the other texts that are there.
+  // kCorrupt, kNotFound: as Read.
+  base::Result<HfTextFiles> TextFiles(std::string& config) const;
 
   // The model's safetensors: model.safetensors, else what model.safetensors.index.json lists, in
   // order of their names. Every tensor is there once, and every one that the index lists.

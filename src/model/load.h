@@ -1,13 +1,14 @@
 // model/load.h
 // From a model file to a Model that computes: the family is chosen here, by a switch. Loading
-// repacks every weight into the kernels' form, so the file is not needed afterwards. Read next:
-// model/families/llama.cc.
+// repacks every weight into the kernels' form, so the file is not needed afterwards; DeepSeek-V4.1
+// alone computes from the mapped file. Read next: model/families/llama.cc.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "model/gguf.h"
@@ -52,6 +53,10 @@ struct LoadOptions {
   uint32_t backtrack_rows = kBacktrackRows;
   // Called after each tensor, on the loading thread. May be empty.
   std::function<void(const LoadProgress&)> progress;
+  // DeepSeek-V4.1: the class of each token id for its n-gram tables, from the tokenizer's
+  // normalised texts (text module); called at most once, on the loading thread, when the checkpoint
+  // has no engram_token_map.json. May be empty; then such a checkpoint is refused.
+  std::function<base::Result<std::vector<uint32_t>>()> token_classes = nullptr;
 
   tensor::ThreadPool& loader() const { return load_pool != nullptr ? *load_pool : pool; }
 };
@@ -61,12 +66,13 @@ constexpr uint32_t kRowsMax = 8192;
 constexpr uint32_t kContextDefaultMax = 131072;
 
 // Opens a path given by the operator: a .gguf file, or a Hugging Face folder. kUnsupported: a
-// single .safetensors file; else the errors of Gguf::Open and HfCheckpoint::Open.
+// single .safetensors file; else the errors of Gguf::Open, HfCheckpoint::Open and
+// DeepseekCheckpoint::Open.
 base::Result<std::unique_ptr<Checkpoint>> OpenModelFile(const std::string& path);
 
-// kUnsupported, kCorrupt: as ReadConfig, or a tensor with another shape or type than the family has
-// (field() and message name it); kInvalidArgument: an option out of range; kOverloaded: out of
-// memory.
+// The model may outlive the checkpoint (Checkpoint::Keep). kUnsupported, kCorrupt: as ReadConfig
+// and ReadDeepseekConfig, or a tensor with another shape or type than the family has (field() and
+// message name it); kInvalidArgument: an option out of range; kOverloaded: out of memory.
 base::Result<std::unique_ptr<Model>> LoadModel(const Checkpoint& gguf, const LoadOptions& options);
 
 }  // namespace plumb::model
