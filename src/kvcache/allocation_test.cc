@@ -44,6 +44,7 @@ void UseOnce(PagePool& pool, PrefixTree& tree, base::Rng& rng) {
     pages[count] = *pool.Allocate();
     if (tokens.size() == kPageTokens) {
       pages[count] = tree.Seal(pages[count], edge, chain[count + 1]);
+      if (!tree.checkpoints()->Has(pages[count])) (void)tree.checkpoints()->Add(pages[count]);
     } else {
       tree.LeaveTail(pages[count], edge);
       break;
@@ -53,10 +54,10 @@ void UseOnce(PagePool& pool, PrefixTree& tree, base::Rng& rng) {
 }
 
 TEST(PrefixTreeAllocation, NoneOnceItStands) {
-  const auto pool = PagePool::Create({.page_tokens = kPageTokens, .page_bytes = 64},
-                                     uint64_t{24} * PagePool::kAlignment)
-                        .value();
-  PrefixTree tree(*pool);
+  const PageLayout layout{.page_tokens = kPageTokens, .page_bytes = 64, .checkpoint_bytes = 16};
+  const auto pool = PagePool::Create(layout, uint64_t{24} * PagePool::kAlignment).value();
+  const auto checkpoints = CheckpointStore::Create(layout, pool->total(), 5).value();
+  PrefixTree tree(*pool, checkpoints.get());
   base::Rng rng(1);
   const uint64_t before = base::testing::allocation_count.load();
   EXPECT_GT(before, 0u);
@@ -64,6 +65,7 @@ TEST(PrefixTreeAllocation, NoneOnceItStands) {
   EXPECT_EQ(base::testing::allocation_count.load(), before);
   EXPECT_GT(tree.evictions(), 1000u);
   EXPECT_GT(tree.stored(), 0u);
+  EXPECT_GT(checkpoints->evictions(), 1000u);
   tree.CheckInvariants();
 }
 

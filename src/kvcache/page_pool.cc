@@ -1,18 +1,15 @@
 // kvcache/page_pool.cc
-// mmap once, then a stack of free pages and a reference count for each.
+// One allocation, then a stack of free pages and a reference count for each.
 #include "kvcache/page_pool.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <cstring>
 
-#include "base/bytes.h"
+#include "base/check.h"
 
 namespace plumb::kvcache {
 namespace {
-
-constexpr uint64_t kHugePageBytes = 2u << 20;
 
 uint64_t RoundUp(uint64_t size, uint64_t unit) { return (size + unit - 1) / unit * unit; }
 
@@ -21,9 +18,6 @@ uint64_t RoundUp(uint64_t size, uint64_t unit) { return (size + unit - 1) / unit
 base::Result<std::unique_ptr<PagePool>> PagePool::Create(const PageLayout& layout,
                                                          uint64_t budget_bytes) {
   CHECK(layout.page_tokens > 0 && layout.page_bytes > 0) << "a page layout without size";
-  if (layout.checkpoint_bytes != 0) {
-    return base::Unsupported("pages with checkpoints are not built here");
-  }
   const uint64_t stride = RoundUp(layout.page_bytes, kAlignment);
   const uint64_t pages = budget_bytes / stride;
   if (pages == 0 || pages > kPagesMax) {
@@ -33,28 +27,22 @@ base::Result<std::unique_ptr<PagePool>> PagePool::Create(const PageLayout& layou
                     "needed, so set it accordingly",
                     budget_bytes, pages, stride, kPagesMax));
   }
-  const uint64_t memory_bytes = RoundUp(pages * stride, kHugePageBytes);
-  void* memory = mmap(nullptr, memory_bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) {
+  auto memory = MappedMemory::Create(pages * stride);
+  if (memory == nullptr) {
     return base::InvalidArgument(
         "kv_budget_bytes",
         fmt::format("the system refuses {} bytes for keys and values; lower the KV budget",
-                    memory_bytes));
+                    pages * stride));
   }
-  // Advice only: without huge pages everything still works, a little slower.
-  (void)madvise(memory, memory_bytes, MADV_HUGEPAGE);
-  return std::unique_ptr<PagePool>(new PagePool(layout, static_cast<uint32_t>(pages),
-                                                static_cast<std::byte*>(memory), memory_bytes));
+  return std::unique_ptr<PagePool>(
+      new PagePool(layout, static_cast<uint32_t>(pages), std::move(memory)));
 }
 
-PagePool::PagePool(const PageLayout& layout, uint32_t total, std::byte* memory,
-                   uint64_t memory_bytes)
+PagePool::PagePool(const PageLayout& layout, uint32_t total, std::unique_ptr<MappedMemory> memory)
     : layout_(layout),
       stride_bytes_(RoundUp(layout.page_bytes, kAlignment)),
       total_(total),
-      memory_(memory),
-      memory_bytes_(memory_bytes),
+      memory_(std::move(memory)),
       references_(total, 0) {
   free_.reserve(total);
   for (uint32_t page = total; page > 0; --page) free_.push_back(PageId{page - 1});
@@ -62,7 +50,6 @@ PagePool::PagePool(const PageLayout& layout, uint32_t total, std::byte* memory,
 
 PagePool::~PagePool() {
   CHECK(free() == total_) << total_ - free() << " pages are still referred to";
-  CHECK(munmap(memory_, memory_bytes_) == 0);
 }
 
 std::optional<PageId> PagePool::Allocate() {
@@ -93,7 +80,7 @@ uint32_t PagePool::references(PageId id) const {
 
 std::span<std::byte> PagePool::Data(PageId id) {
   CHECK(references(id) > 0) << "page " << Index(id) << " is free";
-  return {memory_ + Index(id) * stride_bytes_, layout_.page_bytes};
+  return {memory_->data() + Index(id) * stride_bytes_, layout_.page_bytes};
 }
 
 void PagePool::Copy(PageId from, PageId to) {

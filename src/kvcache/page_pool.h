@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kvcache/mapped_memory.h"
 
 namespace plumb::kvcache {
 
@@ -24,7 +25,7 @@ constexpr uint32_t Index(PageId id) { return static_cast<uint32_t>(id); }
 struct PageLayout {
   uint32_t page_tokens = 0;       // tokens that share a page
   uint64_t page_bytes = 0;        // of one page, all layers
-  uint64_t checkpoint_bytes = 0;  // extra state to resume at a page boundary; only 0 is built
+  uint64_t checkpoint_bytes = 0;  // what else is needed to go on from a page boundary; 0: nothing
 
   // Pages that hold `tokens` tokens.
   uint32_t PagesFor(uint64_t tokens) const {
@@ -35,9 +36,9 @@ struct PageLayout {
 // A resource type.
 class PagePool {
  public:
-  // As many pages as fit in `budget_bytes`. kInvalidArgument (field "kv_budget_bytes"): not one
-  // page fits, more than kPagesMax would, or the system refuses the memory; kUnsupported:
-  // checkpoints.
+  // As many pages as fit in `budget_bytes`; checkpoints are not among them (checkpoint_store.h).
+  // kInvalidArgument (field "kv_budget_bytes"): not one page fits, more than kPagesMax would, or
+  // the system refuses the memory.
   static base::Result<std::unique_ptr<PagePool>> Create(const PageLayout& layout,
                                                         uint64_t budget_bytes);
   ~PagePool();
@@ -61,17 +62,16 @@ class PagePool {
   // All bytes of `from`, into `to`; both allocated (CHECK).
   void Copy(PageId from, PageId to);
 
-  static constexpr uint64_t kAlignment = 4096;
+  static constexpr uint64_t kAlignment = MappedMemory::kAlignment;
   static constexpr uint64_t kPagesMax = 1u << 26;
 
  private:
-  PagePool(const PageLayout& layout, uint32_t total, std::byte* memory, uint64_t memory_bytes);
+  PagePool(const PageLayout& layout, uint32_t total, std::unique_ptr<MappedMemory> memory);
 
   const PageLayout layout_;
   const uint64_t stride_bytes_;  // page_bytes rounded up to kAlignment
   const uint32_t total_;
-  std::byte* const memory_;
-  const uint64_t memory_bytes_;
+  const std::unique_ptr<MappedMemory> memory_;
   std::vector<PageId> free_;          // a stack
   std::vector<uint32_t> references_;  // [total]; 0 = free
 };

@@ -46,13 +46,6 @@ TEST(PagePool, RefusesMemoryTheSystemDoesNotHave) {
   EXPECT_EQ(pool.status().field(), "kv_budget_bytes");
 }
 
-TEST(PagePool, RefusesCheckpointsUntilTheyAreBuilt) {
-  const auto pool =
-      PagePool::Create({.page_tokens = 128, .page_bytes = 64, .checkpoint_bytes = 1}, 1 << 20);
-  ASSERT_FALSE(pool.ok());
-  EXPECT_EQ(pool.status().code(), base::Code::kUnsupported);
-}
-
 TEST(PagePool, GivesNothingWhenAllArePutToUse) {
   auto pool = MakePool(2);
   const auto first = pool->Allocate(), second = pool->Allocate();

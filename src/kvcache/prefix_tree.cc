@@ -41,8 +41,9 @@ bool PrefixTree::ByContent::operator()(const Key& a, uint32_t b) const {
   return Less(a.chain, a.tokens, key_b.chain, key_b.tokens);
 }
 
-PrefixTree::PrefixTree(PagePool& pool)
+PrefixTree::PrefixTree(PagePool& pool, CheckpointStore* checkpoints)
     : pool_(pool),
+      checkpoints_(checkpoints),
       page_tokens_(pool.layout().page_tokens),
       salt_(base::EntropySeed()),
       nodes_(pool.total()),
@@ -157,6 +158,7 @@ void PrefixTree::Forget(uint32_t page) {
   CHECK(node.idle && node.children == 0) << "page " << page << " is needed";
   UnlinkIdle(page);
   if (IsSealed(page)) RemoveName(page);
+  if (checkpoints_ != nullptr) checkpoints_->Forget(PageId{page});
   spare_.push_back(index_.extract(node.place));
   if (node.parent != kNone) --nodes_[node.parent].children;
   node = Node();
@@ -247,7 +249,11 @@ void PrefixTree::CheckInvariants() const {
   for (size_t page = 0; page < nodes_.size(); ++page) {
     CHECK(nodes_[page].children == children[page]) << "page " << page;
     CHECK(children[page] == 0 || IsSealed(static_cast<uint32_t>(page)));
+    if (checkpoints_ == nullptr || !checkpoints_->Has(PageId{static_cast<uint32_t>(page)}))
+      continue;
+    CHECK(IsSealed(static_cast<uint32_t>(page))) << "page " << page << " has a checkpoint";
   }
+  if (checkpoints_ != nullptr) checkpoints_->CheckInvariants();
   // By age: each idle page comes before its parent.
   std::vector<bool> passed(nodes_.size(), false);
   for (uint32_t page = oldest_; page != kNone; page = nodes_[page].newer) {

@@ -14,6 +14,7 @@
 
 #include "base/hash.h"
 #include "base/token_id.h"
+#include "kvcache/checkpoint_store.h"
 #include "kvcache/page_pool.h"
 
 namespace plumb::kvcache {
@@ -32,8 +33,9 @@ struct PageEdge {
 // end, so a child is always older than its parent and goes first (CHECK).
 class PrefixTree {
  public:
-  // The pool must outlive the tree.
-  explicit PrefixTree(PagePool& pool);
+  // Both must outlive the tree. `checkpoints`, of the pool's pages, loses those of pages that go;
+  // whoever uses a sealed page may add one. Null: there are none.
+  explicit PrefixTree(PagePool& pool, CheckpointStore* checkpoints = nullptr);
   // Gives every page back; none may have a user (CHECK).
   ~PrefixTree();
   PrefixTree(const PrefixTree&) = delete;
@@ -68,6 +70,7 @@ class PrefixTree {
   uint32_t stored() const { return static_cast<uint32_t>(index_.size()); }
   uint32_t idle() const { return idle_; }
   uint64_t evictions() const { return evictions_; }
+  CheckpointStore* checkpoints() const { return checkpoints_; }
   // A stored page without users.
   bool IsIdle(PageId page) const { return node(page).idle; }
   bool IsStored(PageId page) const { return node(page).tokens > 0; }
@@ -118,6 +121,7 @@ class PrefixTree {
   void RemoveName(uint32_t page);
 
   PagePool& pool_;
+  CheckpointStore* const checkpoints_;
   const uint32_t page_tokens_;
   const uint64_t salt_;                // so that nobody can choose prompts that crowd the table
   std::vector<Node> nodes_;            // [pool total], by page

@@ -211,6 +211,29 @@ TEST_F(PrefixTreeTest, WhatIsInUseIsNotEvicted) {
   Leave(user);
 }
 
+TEST_F(PrefixTreeTest, APageThatGoesTakesItsCheckpointWithIt) {
+  constexpr PageLayout kWithCheckpoints{
+      .page_tokens = kPageTokens, .page_bytes = 64, .checkpoint_bytes = 8};
+  pool_ = PagePool::Create(kWithCheckpoints, 8 * PagePool::kAlignment).value();
+  const auto checkpoints = CheckpointStore::Create(kWithCheckpoints, 8, 8).value();
+  tree_ = std::make_unique<PrefixTree>(*pool_, checkpoints.get());
+  User user = Use("aaaabbbbcc");
+  for (size_t place = 0; place < 2; ++place) (void)checkpoints->Add(user.pages[place]);
+  const PageId first = user.pages[0], second = user.pages[1];
+  Leave(user);
+  tree_->Evict(1);  // the tail
+  EXPECT_EQ(checkpoints->stored(), 2u);
+  tree_->Evict(1);
+  EXPECT_TRUE(checkpoints->Has(first));
+  EXPECT_FALSE(checkpoints->Has(second));
+  // The place is another page's now, which has none.
+  User other = Use("dddd");
+  EXPECT_FALSE(checkpoints->Has(other.pages[0]));
+  Leave(other);
+  tree_.reset();
+  EXPECT_EQ(checkpoints->stored(), 0u);
+}
+
 TEST_F(PrefixTreeTest, AgreesWithAModelUnderRandomUse) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

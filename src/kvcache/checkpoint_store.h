@@ -1,0 +1,76 @@
+// kvcache/checkpoint_store.h
+// What some models need beside its pages to go on from a page boundary: opaque bytes, hung on the
+// stored page that ends there, so named by all that they depend on. A bounded number of equal slots
+// in one allocation made at start. A page may lose its checkpoint and stay; one that goes takes it
+// along (prefix_tree.h). See docs/prefix_cache.md. Thread: engine thread only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "kvcache/mapped_memory.h"
+#include "kvcache/page_pool.h"
+
+namespace plumb::kvcache {
+
+// A resource type. No call but CheckInvariants allocates.
+class CheckpointStore {
+ public:
+  // `slots` >= 1 of layout.checkpoint_bytes > 0 for the pages of a pool of `pages`.
+  // kInvalidArgument (field "checkpoints_max"): the system refuses the memory.
+  static base::Result<std::unique_ptr<CheckpointStore>> Create(const PageLayout& layout,
+                                                               uint32_t pages, uint32_t slots);
+  CheckpointStore(const CheckpointStore&) = delete;
+  CheckpointStore& operator=(const CheckpointStore&) = delete;
+
+  // Whether the page has a checkpoint: of the boundary at its end.
+  bool Has(PageId page) const { return slot_of_[Index(page)] != kNone; }
+
+  // The checkpoint of a page that has one (CHECK), used now; valid until the next call of Add.
+  std::span<const std::byte> Use(PageId page);
+
+  // Where to write, at once, that of a page which has none (CHECK); aligned to kAlignment. When no
+  // slot is free, the least recently used checkpoint goes.
+  std::span<std::byte> Add(PageId page);
+
+  // The page is given up: so is its checkpoint, if it has one.
+  void Forget(PageId page);
+
+  uint32_t stored() const { return static_cast<uint32_t>(slots_.size() - free_.size()); }
+  uint32_t total() const { return static_cast<uint32_t>(slots_.size()); }
+  uint64_t added() const { return added_; }          // ever
+  uint64_t evictions() const { return evictions_; }  // for want of a slot
+
+  // All that is promised here, in O(pages): for tests and simulations.
+  void CheckInvariants() const;
+
+  static constexpr uint64_t kAlignment = 64;
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  struct Slot {
+    uint32_t page = kNone;
+    uint32_t older = kNone, newer = kNone;  // by use
+  };
+
+  CheckpointStore(const PageLayout& layout, uint32_t pages, uint32_t slots,
+                  std::unique_ptr<MappedMemory> memory);
+  std::byte* Data(uint32_t slot) const { return memory_->data() + slot * stride_bytes_; }
+  void Append(uint32_t slot);
+  void Unlink(uint32_t slot);
+
+  const uint64_t checkpoint_bytes_;
+  const uint64_t stride_bytes_;
+  const std::unique_ptr<MappedMemory> memory_;
+  std::vector<uint32_t> slot_of_;  // [pages]; kNone
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> free_;  // a stack of slots
+  uint32_t oldest_ = kNone, newest_ = kNone;
+  uint64_t added_ = 0, evictions_ = 0;
+};
+
+}  // namespace plumb::kvcache
