@@ -1,4 +1,5 @@
-// model/families/deepseek_v41_classes.cc: the file's list, or the tokenizer's, held to the config.
+// model/families/deepseek_v41_classes.cc
+// The file's list, or the tokenizer's, held to the config.
 #include "model/families/deepseek_v41_classes.h"
 
 #include <fmt/format.h>

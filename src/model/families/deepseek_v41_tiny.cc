@@ -81,6 +81,7 @@ class TinyMaker {
  private:
   void Config();
   ordered_json TextConfig() const;
+  void AddFeatures(ordered_json& text) const;
   void TokenMap();
   void Layer(uint32_t layer);
   void Attention(const std::string& prefix, uint32_t layer);
@@ -218,6 +219,12 @@ ordered_json TinyMaker::TextConfig() const {
                             {"beta_slow", 1},
                             {"original_max_position_embeddings", 256}};
   }
+  AddFeatures(text);
+  return text;
+}
+
+// What a spec may leave out.
+void TinyMaker::AddFeatures(ordered_json& text) const {
   if (s_.candidate_source != kNoLayer) {
     text["candidate_source_layer_id"] = s_.candidate_source;
     text["candidate_topk_blocks"] = s_.candidate_blocks;
@@ -241,7 +248,6 @@ ordered_json TinyMaker::TextConfig() const {
     text["dspark_n_routed_experts"] = 2;
     text["dspark_num_experts_per_tok"] = 1;
   }
-  return text;
 }
 
 void TinyMaker::Config() {

@@ -135,7 +135,8 @@ Result<const GgufTensor*> Mapper::Take(const std::string& name,
                       dims.begin());
     return Corrupt(fmt::format("tensor {} is {} {}, expected {} {}", name, tensor->stored_type,
                                ShapeText(dims.data(), dims.data() + tensor->dims_count),
-                               fmt::join(types.begin(), types.end(), " or "), ShapeText(shape.begin(), shape.end())))
+                               fmt::join(types.begin(), types.end(), " or "),
+                               ShapeText(shape.begin(), shape.end())))
         .WithField(name);
   }
   const auto place = static_cast<size_t>(tensor - checkpoint_.tensors().data());
