@@ -335,6 +335,46 @@ TEST(BlockCodes, EveryE2m1CodeAtEveryPlaceUnderEveryKindOfScale) {
   }
 }
 
+// Scales go to the activations where that is exact, to the weights where an activation would become
+// too small or too large; not finite stays not finite.
+TEST(BlockCodes, ScalesAreExactOnWhicheverSide) {
+  struct Extreme {
+    uint8_t scale;
+    uint8_t code;
+    float x;
+  };
+  constexpr Extreme kExtremes[] = {
+      {3, 0x7e, 0x1.fffffep-20f},  {100, 0x7e, 0x1.fffffep-130f}, {20, 0x31, 0x1.234566p-100f},
+      {230, 0x01, 0x1.2p25f},      {247, 0x01, 0x1.3p-3f},        {254, 0x81, 0x1.1p-9f},
+      {0, 0x0b, 0x1.fffffep+100f}, {120, 0x38, INFINITY},         {120, 0x38, -NAN}};
+  base::Rng rng(14);
+  ThreadPool pool({.threads = 1});
+  for (const auto& [scale, code, value] : kExtremes) {
+    Stored stored(BlockFormat::kF8Block32, 37, 80);
+    for (uint64_t i = 0; i < stored.weights.size(); ++i) {
+      stored.weights.data()[i] = static_cast<std::byte>(code);
+    }
+    stored.SetScales(119);
+    stored.scales.data()[1] = static_cast<std::byte>(scale);  // of the first 32 outputs
+    for (const uint32_t place : {32u, 47u, 63u}) {
+      std::vector<float> x = RandomFloats(rng, 3 * 80);
+      for (uint32_t row = 0; row < 3; ++row) {
+        for (uint32_t i = 32; i < 64; ++i) x[row * 80 + i] = i == place ? value : 0;
+      }
+      const auto expected = Multiply(*AllKernels()[0], pool, stored.matrix(), x.data(), 80, 3);
+      for (const KernelTable* table : AllKernels()) {
+        const auto got = Multiply(*table, pool, stored.matrix(), x.data(), 80, 3);
+        for (size_t i = 0; i < got.size(); ++i) {
+          const bool finite = std::isfinite(expected[i]);
+          ASSERT_EQ(std::isfinite(got[i]), finite) << table->name << " " << i;
+          if (!finite) continue;
+          ASSERT_EQ(got[i], expected[i]) << table->name << " " << int{scale};
+        }
+      }
+    }
+  }
+}
+
 // The even input is the low half of its byte, scales belong to the block or group they stand for.
 TEST(BlockCodes, EachScaleCoversItsBlock) {
   ThreadPool pool({.threads = 1});

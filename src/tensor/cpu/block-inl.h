@@ -27,6 +27,16 @@ inline const std::byte* ScalesOf(const BlockMatrix& matrix, uint64_t output) {
          (kFormat == BlockFormat::kF8Block32 ? output / kScaleBlock : output) * groups;
 }
 
+// Whether vectors of 16 weights, and so the lanes of sums, are not in the order of their inputs.
+template <BlockFormat kFormat>
+constexpr bool kReordered = kFormat == BlockFormat::kF4Group32 && !kF4InOrder;
+
+template <BlockFormat kFormat>
+inline float FoldSixteen(const Floats (&lanes)[kLaneVectors]) {
+  if constexpr (!kReordered<kFormat>) return SumOfSixteen(lanes);
+  return SumOfSixteen({FromF4Order(lanes[0])});
+}
+
 // The largest scale that, with the exponents that WidenF8 leaves out, still fits an f32.
 constexpr uint32_t kF8ScaleMax = 254 - kF8Exponents;
 
@@ -42,8 +52,10 @@ inline void WidenGroup(const std::byte* p, const std::byte* scales, uint64_t gro
     WidenF4(p, static_cast<uint32_t>(scales[group]), w);
   } else {
     const auto scale = static_cast<uint32_t>(scales[group]);
-    const uint32_t fitting = scale < kF8ScaleMax ? scale : kF8ScaleMax;
-    WidenF8(p, Set(PowerFromBits(fitting + kF8Exponents)), w);
+    const Floats factor = Set(PowerFromBits(Least(scale, kF8ScaleMax) + kF8Exponents));
+    WidenF8(p, w);
+#pragma GCC unroll 4
+    for (uint32_t v = 0; v < kGroupVectors; ++v) w[v] = Mul(w[v], factor);
     if (scale > kF8ScaleMax) [[unlikely]] {
       const Floats rest = Set(PowerFromBits(127 + scale - kF8ScaleMax));
 #pragma GCC unroll 4
@@ -61,11 +73,10 @@ inline void StageRows(const float* x, uint64_t x_stride, uint32_t rows, uint32_t
     uint32_t i = 0;
     for (; i + kGroupInputs <= count; i += kGroupInputs) {
       Floats v[kGroupVectors];
-      if constexpr (kFormat == BlockFormat::kF4Group32) {
-        SplitPairs(x + i, v);
-      } else {
 #pragma GCC unroll 4
-        for (uint32_t k = 0; k < kGroupVectors; ++k) v[k] = Load(x + i + k * kLanes);
+      for (uint32_t k = 0; k < kGroupVectors; ++k) {
+        v[k] = Load(x + i + k * kLanes);
+        if constexpr (kReordered<kFormat>) v[k] = ToF4Order(v[k]);
       }
 #pragma GCC unroll 4
       for (uint32_t k = 0; k < kGroupVectors; ++k) Store(staged + i + k * kLanes, v[k]);
@@ -82,15 +93,20 @@ struct StreamSums {
   Floats at[kOutputs][kRows][kLaneVectors];
 };
 
-// A group of inputs of kOutputs outputs, whose weights lie `stride` bytes apart.
-template <BlockFormat kFormat, int kOutputs, int kRows>
+// A group of inputs of kOutputs outputs, whose weights lie `stride` bytes apart. kScaled: the
+// scales of kF8Block32 are in x.
+template <BlockFormat kFormat, bool kScaled, int kOutputs, int kRows>
 inline void AddStreamed(StreamSums<kOutputs, kRows>& sums, const std::byte* weights,
                         uint64_t stride, const std::byte* scales, uint64_t scale_stride,
                         uint64_t group, const float* x, uint64_t x_stride) {
 #pragma GCC unroll 4
   for (int output = 0; output < kOutputs; ++output) {
     Floats w[kGroupVectors];
-    WidenGroup<kFormat>(weights + output * stride, scales, output * scale_stride + group, w);
+    if constexpr (kScaled) {
+      WidenF8(weights + output * stride, w);
+    } else {
+      WidenGroup<kFormat>(weights + output * stride, scales, output * scale_stride + group, w);
+    }
 #pragma GCC unroll 4
     for (int row = 0; row < kRows; ++row) {
 #pragma GCC unroll 4
@@ -103,7 +119,7 @@ inline void AddStreamed(StreamSums<kOutputs, kRows>& sums, const std::byte* weig
 }
 
 // The group that is not whole, from copies padded with zeros: files end right behind weights.
-template <BlockFormat kFormat, int kOutputs, int kRows>
+template <BlockFormat kFormat, bool kScaled, int kOutputs, int kRows>
 inline void AddEnd(StreamSums<kOutputs, kRows>& sums, const std::byte* weights, uint64_t stride,
                    const std::byte* scales, uint64_t group, uint32_t inputs, const float* x,
                    uint64_t x_stride) {
@@ -114,14 +130,15 @@ inline void AddEnd(StreamSums<kOutputs, kRows>& sums, const std::byte* weights, 
                      BlockRowBytes(kFormat, inputs));
   }
   StageRows<kFormat>(x, x_stride, kRows, inputs, staged, kGroupInputs);
-  AddStreamed<kFormat>(sums, ends, kGroupBytes<kFormat>, scales, 0, group, staged, kGroupInputs);
+  AddStreamed<kFormat, kScaled>(sums, ends, kGroupBytes<kFormat>, scales, 0, group, staged,
+                                kGroupInputs);
 }
 
 // Memory is asked for so far ahead of an output's weights; at the end of its row for those of the
 // output that this stream takes up next, since the rows between belong to its neighbours.
 constexpr uint64_t kStreamBytesAhead = 1024;
 
-template <BlockFormat kFormat, int kOutputs, int kRows>
+template <BlockFormat kFormat, bool kScaled, int kOutputs, int kRows>
 void StreamOutputsOf(const BlockTask& task, uint32_t output, const float* x, uint64_t x_stride) {
   constexpr uint64_t kLineGroups = kGroupBytes<kFormat> < 64 ? 64 / kGroupBytes<kFormat> : 1;
   const BlockMatrix& matrix = *task.matrix;
@@ -153,35 +170,35 @@ void StreamOutputsOf(const BlockTask& task, uint32_t output, const float* x, uin
     }
     const uint64_t end = group + kLineGroups < groups ? group + kLineGroups : groups;
     for (; group < end; ++group, at += kGroupBytes<kFormat>) {
-      AddStreamed<kFormat>(sums, weights + at, row_bytes, scales, scale_stride, group,
-                           x + group * kGroupInputs, x_stride);
+      AddStreamed<kFormat, kScaled>(sums, weights + at, row_bytes, scales, scale_stride, group,
+                                    x + group * kGroupInputs, x_stride);
     }
   }
   if constexpr (kFormat != BlockFormat::kF4Group32) {
     if (matrix.inputs % kGroupInputs != 0) {
-      AddEnd<kFormat>(sums, weights + at, row_bytes, scales, groups, matrix.inputs % kGroupInputs,
-                      x + groups * kGroupInputs, x_stride);
+      AddEnd<kFormat, kScaled>(sums, weights + at, row_bytes, scales, groups,
+                               matrix.inputs % kGroupInputs, x + groups * kGroupInputs, x_stride);
     }
   }
 #pragma GCC unroll 4
   for (int o = 0; o < kOutputs; ++o) {
 #pragma GCC unroll 4
     for (int row = 0; row < kRows; ++row) {
-      task.out[row * task.out_stride + output + o] = SumOfSixteen(sums.at[o][row]);
+      task.out[row * task.out_stride + output + o] = FoldSixteen<kFormat>(sums.at[o][row]);
     }
   }
 }
 
-template <BlockFormat kFormat, int kRows>
+template <BlockFormat kFormat, bool kScaled, int kRows>
 void StreamRows(const BlockTask& task, const float* x, uint64_t x_stride) {
   constexpr uint32_t kOutputs = StreamOutputs(kRows);
   static_assert(kOutputsTogether % kOutputs == 0);
   uint32_t output = task.output_begin;
   for (; task.output_end - output >= kOutputs; output += kOutputs) {
-    StreamOutputsOf<kFormat, kOutputs, kRows>(task, output, x, x_stride);
+    StreamOutputsOf<kFormat, kScaled, kOutputs, kRows>(task, output, x, x_stride);
   }
   for (; output < task.output_end; ++output) {
-    StreamOutputsOf<kFormat, 1, kRows>(task, output, x, x_stride);
+    StreamOutputsOf<kFormat, kScaled, 1, kRows>(task, output, x, x_stride);
   }
 }
 
@@ -205,19 +222,65 @@ inline void WithFew(uint32_t count, const F& f) {
 
 constexpr uint64_t kStagedFloats = 1 << 16;
 
+// Rows times the scales of a block of kF8Block32, so that no weight needs it: a power of two may be
+// on either side of a product as long as both sides stay exact. False when one would not.
+inline bool ScaleRows(const BlockTask& task, const std::byte* scales, float* staged) {
+  const uint32_t inputs = task.matrix->inputs;
+  for (uint32_t row = 0; row < task.rows; ++row, staged += inputs) {
+    const float* x = task.x + row * task.x_stride;
+    for (uint32_t i = 0; i < inputs; i += kGroupInputs) {
+      const uint32_t exponent = static_cast<uint32_t>(scales[i / kGroupInputs]) + kF8Exponents;
+      if (exponent >= 254) return false;
+      const float factor = PowerFromBits(exponent);
+      const float inverse = PowerFromBits(254 - exponent);
+      const uint32_t end = Least(inputs, i + kGroupInputs);
+      uint32_t k = i;
+      for (; k + kLanes <= end; k += kLanes) {
+        const Floats value = Load(x + k);
+        const Floats scaled = Mul(value, Set(factor));
+        if (AnyDiffers(Mul(scaled, Set(inverse)), value)) return false;
+        Store(staged + k, scaled);
+      }
+      for (; k < end; ++k) {
+        staged[k] = x[k] * factor;
+        if (!(staged[k] * inverse == x[k])) return false;
+      }
+    }
+  }
+  return true;
+}
+
+template <int kRows>
+void StreamScaled(const BlockTask& task, float* staged) {
+  BlockTask block = task;  // outputs that share their scales
+  for (uint32_t begin = task.output_begin; begin < task.output_end; begin = block.output_end) {
+    block.output_begin = begin;
+    block.output_end = Least(task.output_end, begin / kScaleBlock * kScaleBlock + kScaleBlock);
+    const bool scaled =
+        ScaleRows(task, ScalesOf<BlockFormat::kF8Block32>(*task.matrix, begin), staged);
+    if (scaled) {
+      StreamRows<BlockFormat::kF8Block32, true, kRows>(block, staged, task.matrix->inputs);
+    } else {
+      StreamRows<BlockFormat::kF8Block32, false, kRows>(block, task.x, task.x_stride);
+    }
+  }
+}
+
 template <BlockFormat kFormat>
 void StreamBlocks(const BlockTask& task) {
-  WithFew<kStreamRowsMax>(task.rows, [&]<typename Rows>(Rows) {
-    StreamRows<kFormat, Rows::kValue>(task, task.x, task.x_stride);
-  });
-}
-template <>
-void StreamBlocks<BlockFormat::kF4Group32>(const BlockTask& task) {
-  alignas(64) float staged[kStagedFloats];
   const uint32_t inputs = task.matrix->inputs;
-  StageRows<BlockFormat::kF4Group32>(task.x, task.x_stride, task.rows, inputs, staged, inputs);
   WithFew<kStreamRowsMax>(task.rows, [&]<typename Rows>(Rows) {
-    StreamRows<BlockFormat::kF4Group32, Rows::kValue>(task, staged, inputs);
+    constexpr int kRows = Rows::kValue;
+    if constexpr (kFormat == BlockFormat::kF8Block32) {
+      alignas(64) float staged[kStagedFloats];
+      if (uint64_t{kRows} * inputs <= kStagedFloats) return StreamScaled<kRows>(task, staged);
+    }
+    if constexpr (kReordered<kFormat>) {
+      alignas(64) float staged[kStagedFloats];
+      StageRows<kFormat>(task.x, task.x_stride, kRows, inputs, staged, inputs);
+      return StreamRows<kFormat, false, kRows>(task, staged, inputs);
+    }
+    StreamRows<kFormat, false, kRows>(task, task.x, task.x_stride);
   });
 }
 
@@ -340,15 +403,15 @@ void MultiplyArea(const BlockTask& task, uint32_t begin, uint32_t end) {
       const float* lanes = sums + (output - begin) * stride + row * 16;
       Floats sum[kLaneVectors];
       for (uint32_t part = 0; part < kLaneVectors; ++part) sum[part] = Load(lanes + part * kLanes);
-      task.out[row * task.out_stride + output] = SumOfSixteen(sum);
+      task.out[row * task.out_stride + output] = FoldSixteen<kFormat>(sum);
     }
   }
 }
 
 template <BlockFormat kFormat>
 void MultiplyBlocksOf(const BlockTask& task) {
-  const bool fits = kFormat != BlockFormat::kF4Group32 ||
-                    uint64_t{task.rows} * task.matrix->inputs <= kStagedFloats;
+  const bool fits =
+      !kReordered<kFormat> || uint64_t{task.rows} * task.matrix->inputs <= kStagedFloats;
   if (task.rows <= kStreamRowsMax && fits) return StreamBlocks<kFormat>(task);
   BlockTask area = task;
   for (uint32_t row = 0; row < task.rows; row += area.rows) {

@@ -23,35 +23,43 @@ inline void WidenBf16(const std::byte* p, Floats (&w)[2]) {
   w[1] = WidenSixteenBf16(p + 32);
 }
 
-// E4M3 times `factor`, by way of f16: the same bits with three more of exponent, so 2^-8 of the
-// value; its subnormals are normal f32.
-constexpr uint32_t kF8Exponents = 8;  // that `factor` has to give back
-inline void WidenF8(const std::byte* p, Floats factor, Floats (&w)[2]) {
-  const __m512i words =
-      _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-  const __m512i halfs =
-      _mm512_and_si512(_mm512_slli_epi16(words, 7), _mm512_set1_epi16(static_cast<short>(0xbfff)));
-  w[0] = _mm512_mul_ps(_mm512_cvtph_ps(_mm512_castsi512_si256(halfs)), factor);
-  w[1] = _mm512_mul_ps(_mm512_cvtph_ps(_mm512_extracti64x4_epi64(halfs, 1)), factor);
+// E4M3 by way of f16: the same bits with three more of exponent, so 2^-8 of the value. All are then
+// normal numbers, which no processor is slow with.
+constexpr uint32_t kF8Exponents = 8;
+inline Floats WidenSixteenF8(const std::byte* p) {
+  const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  return _mm512_cvtph_ps(
+      _mm256_and_si256(_mm256_slli_epi16(words, 7), _mm256_set1_epi16(static_cast<short>(0xbfff))));
+}
+inline void WidenF8(const std::byte* p, Floats (&w)[2]) {
+  w[0] = WidenSixteenF8(p);
+  w[1] = WidenSixteenF8(p + 16);
 }
 
-// The low halves of 16 bytes, then the high ones: even inputs, then odd ones. The multiplication
-// shifts right by 4, on units that neither permutations nor products need.
+inline bool AnyDiffers(Floats a, Floats b) { return _mm512_cmp_ps_mask(a, b, _CMP_NEQ_UQ) != 0; }
+
+// Eight bytes in every lane, shifted so that lane 2 i has input i in its low bits and lane 2 i + 1
+// input 8 + i; a permutation of the values, already scaled, ignores the bits above.
 alignas(64) constexpr F4Values kF4Values = MakeF4Values();
+inline Floats WidenSixteenF4(const std::byte* p, Floats values) {
+  long long bytes;
+  __builtin_memcpy(&bytes, p, 8);
+  const __m512i shifts = _mm512_set_epi32(28, 28, 24, 24, 20, 20, 16, 16, 12, 12, 8, 8, 4, 4, 0, 0);
+  return _mm512_permutexvar_ps(_mm512_srlv_epi32(_mm512_set1_epi64(bytes), shifts), values);
+}
 inline void WidenF4(const std::byte* p, uint32_t scale, Floats (&w)[2]) {
   const Floats values = _mm512_castsi512_ps(_mm512_load_si512(kF4Values.bits[scale]));
-  const __m512i low = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-  const __m512i high = _mm512_mulhi_epu16(low, _mm512_set1_epi32(1 << 12));
-  w[0] = _mm512_permutexvar_ps(low, values);
-  w[1] = _mm512_permutexvar_ps(high, values);
+  w[0] = WidenSixteenF4(p, values);
+  w[1] = WidenSixteenF4(p + 8, values);
 }
 
-// 32 activations in the order of WidenF4.
-inline void SplitPairs(const float* p, Floats (&x)[2]) {
-  const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
-  const __m512i odd = _mm512_or_si512(even, _mm512_set1_epi32(1));
-  const Floats first = _mm512_loadu_ps(p);
-  const Floats second = _mm512_loadu_ps(p + 16);
-  x[0] = _mm512_permutex2var_ps(first, even, second);
-  x[1] = _mm512_permutex2var_ps(first, odd, second);
+// 16 activations in the order in which WidenF4 has their weights, and back.
+constexpr bool kF4InOrder = false;
+inline Floats ToF4Order(Floats x) {
+  return _mm512_permutexvar_ps(
+      _mm512_set_epi32(15, 7, 14, 6, 13, 5, 12, 4, 11, 3, 10, 2, 9, 1, 8, 0), x);
+}
+inline Floats FromF4Order(Floats x) {
+  return _mm512_permutexvar_ps(
+      _mm512_set_epi32(15, 13, 11, 9, 7, 5, 3, 1, 14, 12, 10, 8, 6, 4, 2, 0), x);
 }

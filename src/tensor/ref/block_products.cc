@@ -48,15 +48,12 @@ float WeightAt(const BlockMatrix& matrix, uint64_t output, uint64_t input) {
 
 void MultiplyBlocks(const BlockTask& task) {
   const BlockMatrix& matrix = *task.matrix;
-  // Two codes of kF4Group32 share a byte, and a lane.
-  const uint32_t lane_inputs = matrix.format == BlockFormat::kF4Group32 ? 2 : 1;
   for (uint32_t output = task.output_begin; output < task.output_end; ++output) {
     for (uint32_t row = 0; row < task.rows; ++row) {
       const float* x = task.x + row * task.x_stride;
       float lanes[16] = {};
       for (uint32_t k = 0; k < matrix.inputs; ++k) {
-        float& lane = lanes[k / lane_inputs % 16];
-        lane = std::fma(WeightAt(matrix, output, k), x[k], lane);
+        lanes[k % 16] = std::fma(WeightAt(matrix, output, k), x[k], lanes[k % 16]);
       }
       task.out[row * task.out_stride + output] = FoldLanes(lanes);
     }
