@@ -1,10 +1,9 @@
 // tensor/gathered_attention.h
 // Attention over lists of cache rows, each of which is key and value at once, shared by all heads
-// (multi-query, K = V), with a sink: a logit of each head that takes weight and has no value. What
-// DeepSeek-V4.1 does with a window and a selection of rows. A query's keys are folded in blocks of
-// kKeyBlock of its own list, in order, each with its own maximum (docs/numerics_deepseek_v41.md,
-// "Gathered attention"), so its bits depend on its list alone. Read next: row_format.h,
-// index_scores.h.
+// (multi-query, K = V), with a sink: a logit of each head that takes weight and has no value. A
+// query's keys are folded in blocks of kKeyBlock of its own list, in order, each with its own
+// maximum, so its bits depend on its list alone (docs/numerics_deepseek_v41.md, "Gathered
+// attention"). Read next: row_format.h, index_scores.h.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// tensor/row_format.cc: argument checks, and the way to the judge or to a target's kernels.
+// tensor/row_format.cc: argument checks, and the way to a target's kernels. Without a table that is
+// the scalar one, the judge.
 #include "tensor/row_format.h"
 
 #include "base/check.h"

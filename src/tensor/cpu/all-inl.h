@@ -5,14 +5,12 @@
 
 #include "tensor/cpu/attention-inl.h"
 #include "tensor/cpu/block-inl.h"
+#include "tensor/cpu/cache_rows-inl.h"
+#include "tensor/cpu/gathered-inl.h"
+#include "tensor/cpu/index_scores-inl.h"
 #include "tensor/cpu/panel-inl.h"
 #include "tensor/cpu/product-inl.h"
 #include "tensor/cpu/rows-inl.h"
-
-#include "tensor/cpu/row_format-inl.h"
-
-#include "tensor/cpu/gathered-inl.h"
-#include "tensor/cpu/index_scores-inl.h"
 
 constexpr KernelTable MakeTable(std::string_view name) {
   return {.name = name,

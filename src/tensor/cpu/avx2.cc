@@ -154,6 +154,7 @@ inline void AddDots(Ints (&sums)[kVectors], const Ints (&weights)[kVectors], con
 }
 
 #include "tensor/cpu/block_avx2-inl.h"
+#include "tensor/cpu/row_avx2-inl.h"
 
 inline uint32_t AbsoluteMaxBits(const float* x, uint32_t n) {
   const Ints mask = _mm256_set1_epi32(INT32_MAX);
@@ -188,8 +189,6 @@ inline void QuantizeGroup(const float* x, float inverse, int16_t* quants, int32_
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(quants + 16 * half), exchanged);
   }
 }
-
-#include "tensor/cpu/row_avx2-inl.h"
 
 #include "tensor/cpu/all-inl.h"
 

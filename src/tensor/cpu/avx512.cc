@@ -157,6 +157,7 @@ inline void AddDots(Ints (&sums)[kVectors], const Ints (&weights)[kVectors], con
 }
 
 #include "tensor/cpu/block_avx512-inl.h"
+#include "tensor/cpu/row_avx512-inl.h"
 
 // The largest bit pattern of |x| among n values, n a multiple of 32.
 inline uint32_t AbsoluteMaxBits(const float* x, uint32_t n) {
@@ -182,8 +183,6 @@ inline void QuantizeGroup(const float* x, float inverse, int16_t* quants, int32_
         _mm512_cvtepi32_epi16(_mm512_shuffle_epi32(rounded, static_cast<_MM_PERM_ENUM>(0xd8))));
   }
 }
-
-#include "tensor/cpu/row_avx512-inl.h"
 
 #include "tensor/cpu/all-inl.h"
 

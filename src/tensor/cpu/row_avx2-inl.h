@@ -40,7 +40,7 @@ inline uint32_t MaxOfInts(Ints a) {
   return static_cast<uint32_t>(_mm_cvtsi128_si32(four));
 }
 
-// Codes of Code (row_format-inl.h), one in each lane.
+// Codes of Code (cache_rows-inl.h), one in each lane.
 template <typename Code>
 inline Ints RoundToCodes(Floats x) {
   const __m256i bits = _mm256_castps_si256(x);

@@ -32,7 +32,7 @@ inline Ints ShiftOutCode(Ints codes) { return _mm512_srli_epi32(codes, 4); }
 
 inline uint32_t MaxOfInts(Ints a) { return static_cast<uint32_t>(_mm512_reduce_max_epi32(a)); }
 
-// Codes of Code (row_format-inl.h), one in each lane.
+// Codes of Code (cache_rows-inl.h), one in each lane.
 template <typename Code>
 inline Ints RoundToCodes(Floats x) {
   const __m512i bits = _mm512_castps_si512(x);

@@ -1,4 +1,4 @@
-// tensor/cpu/row_format-inl.h
+// tensor/cpu/cache_rows-inl.h
 // Cache rows, a chunk of 32 values at a time: one group of 32, or two of 16. Primitives:
 // row_avx2-inl.h and row_avx512-inl.h. Formulas: docs/numerics_deepseek_v41.md, "Cache rows".
 
