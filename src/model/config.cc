@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "model/config_keys.h"
+#include "model/families/deepseek_v41_config.h"
 
 namespace plumb::model {
 namespace {
@@ -136,6 +137,27 @@ std::string PrintableName(const Checkpoint& gguf) {
   return name;
 }
 
+Result<Config> DeepseekSummary(const Checkpoint& checkpoint) {
+  ASSIGN_OR_RETURN(const DeepseekConfig own, ReadDeepseekConfig(checkpoint));
+  Config config;
+  config.family = Family::kDeepseekV41;
+  config.architecture = kDeepseekArchitecture;
+  config.name = own.name;
+  config.layers = own.layer_count;
+  config.embedding = own.hidden;
+  config.feed_forward = own.expert_width;
+  config.heads = own.heads;
+  config.kv_heads = 1;
+  config.head_dim = own.head_dim;
+  config.vocabulary = own.vocabulary;
+  config.context_max = own.context_max;
+  config.rms_epsilon = own.rms_epsilon;
+  config.rope_dims = own.rope_dims;
+  config.experts = own.experts;
+  config.experts_used = own.experts_used;
+  return config;
+}
+
 }  // namespace
 
 Result<Config> ReadConfig(const Checkpoint& gguf) {
@@ -143,6 +165,7 @@ Result<Config> ReadConfig(const Checkpoint& gguf) {
   if (!architecture.ok()) {
     return Corrupt(architecture.status().message()).WithField("general.architecture");
   }
+  if (*architecture == kDeepseekArchitecture) return DeepseekSummary(gguf);
   Config config;
   ASSIGN_OR_RETURN(config.family, FamilyOf(*architecture));
   config.architecture = *architecture;

@@ -14,12 +14,13 @@
 namespace plumb::model {
 
 enum class Family : uint8_t {
-  kLlama,     // Llama 2 and 3, SmolLM2, Mistral, TinyLlama
-  kQwen2,     // Qwen2 and Qwen2.5
-  kQwen3,     // Qwen3, dense
-  kMixtral,   // Mixtral: architecture llama with experts
-  kQwen3Moe,  // Qwen3 with experts
-  kGemma3,    // Gemma 3, text
+  kLlama,        // Llama 2 and 3, SmolLM2, Mistral, TinyLlama
+  kQwen2,        // Qwen2 and Qwen2.5
+  kQwen3,        // Qwen3, dense
+  kMixtral,      // Mixtral: architecture llama with experts
+  kQwen3Moe,     // Qwen3 with experts
+  kGemma3,       // Gemma 3, text
+  kDeepseekV41,  // DeepSeek-V4.1, text; its own numbers: families/deepseek_v41_config.h
 };
 
 // How the rotary embedding pairs a head's dimensions: (2i, 2i + 1), or (i, i + half).
@@ -66,6 +67,7 @@ constexpr uint32_t kExpertsUsedMax = 32;
 constexpr uint32_t kVocabularyMax = 1u << 20;
 constexpr uint32_t kContextMax = 1u << 21;
 
+// For DeepSeek-V4.1, whose checkpoint has no such metadata, only what it shares with the others.
 // kUnsupported: unknown architecture, or a feature not implemented (field() and message name the
 // key); kCorrupt: a key or tensor is missing, of the wrong type or out of range.
 base::Result<Config> ReadConfig(const Checkpoint& gguf);

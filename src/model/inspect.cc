@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/thread.h"
+#include "model/families/deepseek_v41_config.h"
+#include "model/families/deepseek_v41_weights.h"
 #include "model/families/gemma3.h"
 #include "model/families/llama.h"
 #include "model/families/moe.h"
@@ -94,6 +96,22 @@ MemoryNeed Memory(const Checkpoint& gguf, const Config& config) {
   return need;
 }
 
+MemoryNeed DeepseekMemory(const DeepseekConfig& config, const DeepseekNeed& need) {
+  return {.weight_bytes = need.weight_bytes,
+          .lookup_bytes = uint64_t{2} * config.vocabulary * config.hidden,
+          .token_bytes = need.token_bytes,
+          .page_bytes = need.page_bytes,
+          .state_bytes = need.state_bytes,
+          .workspace_bytes = need.workspace_bytes};
+}
+
+// Weights that a tensor stands for: two in each byte of an I8 tensor, none in a tensor of scales.
+uint64_t Parameters(const GgufTensor& tensor) {
+  if (tensor.type != kNoGgufType) return tensor.elements;
+  if (tensor.stored_type == "F8_E8M0") return 0;
+  return tensor.stored_type == "I8" ? 2 * tensor.elements : tensor.elements;
+}
+
 std::vector<TypeShare> Shares(const Checkpoint& gguf) {
   std::map<std::string, TypeShare> by_type;
   for (const GgufTensor& tensor : gguf.tensors()) {
@@ -125,9 +143,9 @@ Result<Inspection> Inspect(const Checkpoint& gguf) {
   result.format = gguf.Format();
   result.file_bytes = gguf.file_bytes();
   result.tensors = gguf.tensors().size();
-  for (const GgufTensor& tensor : gguf.tensors()) result.parameters += tensor.elements;
+  for (const GgufTensor& tensor : gguf.tensors()) result.parameters += Parameters(tensor);
   result.types = Shares(gguf);
-  result.memory = Memory(gguf, result.config);
+  if (result.config.family != Family::kDeepseekV41) result.memory = Memory(gguf, result.config);
   result.tokenizer_model = TextOrEmpty(gguf, "tokenizer.ggml.model");
   if (result.tokenizer_model.empty() && gguf.Has(kHfTokenizerKey)) {
     result.tokenizer_model = "tokenizer.json";
@@ -151,13 +169,21 @@ Result<Inspection> Inspect(const Checkpoint& gguf) {
     case Family::kGemma3:
       result.unsupported = CheckGemma3(gguf, result.config);
       break;
+    case Family::kDeepseekV41: {
+      ASSIGN_OR_RETURN(const DeepseekConfig config, ReadDeepseekConfig(gguf));
+      result.deepseek = NeedOf(config);
+      result.memory = DeepseekMemory(config, *result.deepseek);
+      result.unsupported = CheckDeepseekTensors(gguf, config);
+      break;
+    }
   }
   return result;
 }
 
 uint64_t MemoryFor(const MemoryNeed& need, uint64_t context_tokens, uint64_t sequences) {
   const uint64_t pages = (context_tokens + kPageTokens - 1) / kPageTokens;
-  return need.weight_bytes + need.workspace_bytes + pages * sequences * need.page_bytes;
+  return need.weight_bytes + need.workspace_bytes + pages * sequences * need.page_bytes +
+         sequences * need.state_bytes;
 }
 
 }  // namespace plumb::model

@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "model/checkpoint.h"
 #include "model/config.h"
+#include "model/families/deepseek_v41_need.h"
 
 namespace plumb::model {
 
@@ -26,6 +28,7 @@ struct MemoryNeed {
   uint64_t lookup_bytes = 0;  // of these: embedding rows beside the output matrix, only looked up
   uint64_t token_bytes = 0;   // keys and values of one token
   uint64_t page_bytes = 0;    // of kPageTokens tokens
+  uint64_t state_bytes = 0;   // of a sequence, beside its pages
   // Activations of a step of kWorkspaceRows rows, as floats and as the products' integers, and
   // attention's partial results, with a thread for each usable processor.
   uint64_t workspace_bytes = 0;
@@ -39,6 +42,7 @@ struct Inspection {
   uint64_t parameters = 0;       // elements of all tensors
   std::vector<TypeShare> types;  // most bytes first
   MemoryNeed memory;
+  std::optional<DeepseekNeed> deepseek;  // of that family; its weights are mapped, not repacked
   std::string tokenizer_model;  // "gpt2", "llama", ..., "tokenizer.json"; empty when absent
   std::string tokenizer_pre;
   uint32_t vocabulary_tokens = 0;  // entries of tokenizer.ggml.tokens
@@ -48,7 +52,7 @@ struct Inspection {
 
 constexpr uint32_t kWorkspaceRows = 512;
 
-// The errors of ReadConfig.
+// The errors of ReadConfig and ReadDeepseekConfig.
 base::Result<Inspection> Inspect(const Checkpoint& gguf);
 
 // Bytes to serve `sequences` sequences of `context_tokens` tokens each.

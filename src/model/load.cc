@@ -9,22 +9,40 @@
 #include <utility>
 
 #include "model/config.h"
+#include "model/deepseek_checkpoint.h"
+#include "model/families/deepseek_v41.h"
+#include "model/families/deepseek_v41_config.h"
 #include "model/families/gemma3.h"
 #include "model/families/llama.h"
 #include "model/families/moe.h"
 #include "model/gguf.h"
 #include "model/hf_checkpoint.h"
+#include "model/hf_folder.h"
 
 namespace plumb::model {
 
 using base::Result;
 
+namespace {
+
+Result<std::unique_ptr<Checkpoint>> OpenFolder(const std::string& path) {
+  ASSIGN_OR_RETURN(const HfFolder folder, HfFolder::Open(path));
+  ASSIGN_OR_RETURN(const std::string config, folder.Read("config.json", kHfSmallFileBytesMax));
+  if (IsDeepseekV41(config)) {
+    ASSIGN_OR_RETURN(auto checkpoint, DeepseekCheckpoint::Open(path));
+    return std::unique_ptr<Checkpoint>(std::move(checkpoint));
+  }
+  ASSIGN_OR_RETURN(auto checkpoint, HfCheckpoint::Open(path));
+  return std::unique_ptr<Checkpoint>(std::move(checkpoint));
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Checkpoint>> OpenModelFile(const std::string& path) {
   std::error_code ignored;  // an unreadable path fails in Open
   const std::filesystem::path file(path);
   if (std::filesystem::is_directory(file, ignored)) {
-    ASSIGN_OR_RETURN(auto folder, HfCheckpoint::Open(path));
-    return std::unique_ptr<Checkpoint>(std::move(folder));
+    return OpenFolder(path);
   }
   if (file.extension() == ".safetensors") {
     return base::Unsupported(
@@ -56,6 +74,8 @@ Result<std::unique_ptr<Model>> LoadModel(const Checkpoint& gguf, const LoadOptio
       return LoadMoe(gguf, config, options);
     case Family::kGemma3:
       return LoadGemma3(gguf, config, options);
+    case Family::kDeepseekV41:
+      return LoadDeepseekV41(gguf, options);
   }
   return base::Internal("a family without a loader");
 }

@@ -1,0 +1,58 @@
+// model/families/deepseek_v41_need_test.cc: the released model's sizes, which were published; small
+// models are held against their files in deepseek_v41_weights_test.cc.
+#include "model/families/deepseek_v41_need.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "model/families/deepseek_v41_released.h"
+
+namespace plumb::model {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+
+DeepseekConfig Released() { return *ReadDeepseekConfig(kDeepseekReleasedConfig, ""); }
+
+TEST(DeepseekNeed, TheReleasedModelKeeps890BytesAToken) {
+  const DeepseekNeed need = NeedOf(Released());
+  EXPECT_EQ(need.token_bytes, 890u);
+  EXPECT_EQ(need.page_bytes, 113'920u);
+  // Window rows of 20 layers, and the last three token ids.
+  EXPECT_EQ(need.checkpoint_bytes, 20u * 128 * 528 + 3 * 4);
+  EXPECT_GT(need.state_bytes, 40u * 134 * 528);
+}
+
+TEST(DeepseekNeed, TheReleasedModelTakesWhatWasPublished) {
+  const DeepseekNeed need = NeedOf(Released());
+  // Rows of 256 codes and 8 scales.
+  EXPECT_EQ(need.table_bytes, (384006168u + uint64_t{384016682}) * 264);
+  EXPECT_EQ(need.expert_bytes, uint64_t{40} * 384 * 3 * 2304 * 5120 * 17 / 32);
+  EXPECT_EQ(need.table_row_bytes, 2u * 24 * 264);
+  // 475 GiB with vision, which is half of one.
+  const double all =
+      static_cast<double>(need.weight_bytes + need.table_bytes + need.draft_bytes) / kGiB;
+  EXPECT_NEAR(all, 474.5, 1.0);
+  // "16B active", "about 13 GB of reads".
+  EXPECT_NEAR(static_cast<double>(need.active_parameters), 16e9, 0.3e9);
+  EXPECT_NEAR(static_cast<double>(need.active_weight_bytes), 12.9e9, 0.3e9);
+}
+
+TEST(DeepseekNeed, KeysAndValuesReadGrowOnlyByIndexKeysBehindTheSelection) {
+  const DeepseekConfig c = Released();
+  const uint64_t first = DeepseekKvRead(c, 0);
+  // A window row in each layer; main row and index keys of the token in the decoder.
+  EXPECT_EQ(first, 40u * 528 + 20u * 288 + 5u * 68);
+  const uint64_t at_100k = DeepseekKvRead(c, 100'000);
+  const uint64_t at_102k = DeepseekKvRead(c, 102'000);
+  // Sources 2, 8, 14 score a key for two tokens, source 20 one for each; the rest their candidates.
+  EXPECT_EQ(at_102k - at_100k, 3u * 1000 * 68 + 2000 * 68);
+}
+
+TEST(DeepseekNeed, WithoutRoundingsRowsAreFloats) {
+  EXPECT_EQ(NeedOf(Released(), Roundings::kF32).token_bytes, (3u * (512 + 128) / 2 + 640) * 4);
+}
+
+}  // namespace
+}  // namespace plumb::model
