@@ -106,14 +106,23 @@ void ChatCompletions::Serve(const ReadJob& job, ChatSink& sink) {
   if (!parsed.ok()) return sink.Fail(parsed.status());
   ChatRequest& request = *parsed;
   if (Status status = CheckModel(request.model); !status.ok()) return sink.Fail(status);
-  auto prompt =
-      EncodeChat(request.messages, parts_.chat_template, parts_.tokenizer, options_.context_max);
+  auto prompt = parts_.chat_format.Encode(request.input, options_.context_max);
   if (!prompt.ok()) return sink.Fail(prompt.status());
-  if (Status status = CheckSize(request, prompt->size()); !status.ok()) return sink.Fail(status);
+  if (Status status = CheckSize(request, prompt->tokens.size()); !status.ok())
+    return sink.Fail(status);
   if (!request.seed_given) request.sampling.seed = base::EntropySeed() & kDrawnSeedMask;
+  ChatAnswer answer = AnswerFor(request, *prompt);
   Result<engine::Request> built = Build(job, request, *std::move(prompt));
   if (!built.ok()) return sink.Fail(built.status());
+  sink.Begin(std::move(answer));
 
+  if (Status status = parts_.generator.Submit(*std::move(built), sink); !status.ok())
+    return sink.Fail(status);
+  live_.Submitted(job.id);
+}
+
+ChatAnswer ChatCompletions::AnswerFor(const ChatRequest& request,
+                                      const text::ChatPrompt& prompt) const {
   ChatAnswer answer;
   answer.samples = request.samples;
   answer.stream = request.stream;
@@ -122,22 +131,20 @@ void ChatCompletions::Serve(const ReadJob& job, ChatSink& sink) {
                  .model = request.model,
                  .system_fingerprint = "",
                  .created = parts_.clock.UnixSeconds(),
-                 .seed = built->sampling.seed,
-                 .logprobs = built->sampling.logprobs,
+                 .seed = request.sampling.seed,
+                 .logprobs = request.sampling.logprobs,
                  .usage_in_chunks = request.include_usage};
-  sink.Begin(std::move(answer));
-
-  if (Status status = parts_.generator.Submit(*std::move(built), sink); !status.ok())
-    return sink.Fail(status);
-  live_.Submitted(job.id);
+  for (uint32_t i = 0; i < request.samples; ++i)
+    answer.parsers.push_back(parts_.chat_format.NewParser(prompt));
+  answer.prompt_stops = prompt.stops;
+  return answer;
 }
 
-Result<engine::Request> ChatCompletions::Build(const ReadJob& job, ChatRequest& request,
-                                               std::vector<base::TokenId> prompt) const {
+Result<engine::Request> ChatCompletions::Build(const ReadJob& job, const ChatRequest& request,
+                                               text::ChatPrompt prompt) const {
   engine::Request built{};
+  RETURN_IF_ERROR(ApplyPrompt(request, std::move(prompt), parts_.grammars, built));
   built.id = job.id;
-  built.prompt = std::move(prompt);
-  built.sampling = std::move(request.sampling);
   built.sampling.tokens_max = *request.tokens_max;
   built.samples = request.samples;
   built.priority = request.priority.value_or(engine::Priority::kDefault);
@@ -146,13 +153,6 @@ Result<engine::Request> ChatCompletions::Build(const ReadJob& job, ChatRequest& 
   built.isolation = job.isolation;
   const uint32_t deadline_ms = request.deadline_ms.value_or(options_.limits.deadline_ms_max);
   built.deadline = parts_.clock.Now() + base::Milliseconds(deadline_ms);
-  if (!request.grammar) return built;
-  if (parts_.grammars == nullptr) {
-    return base::Unsupported("this server enforces no grammars").WithField("response_format");
-  }
-  auto grammar = parts_.grammars->Compile(*request.grammar);
-  if (!grammar.ok()) return std::move(grammar).status().WithField("response_format");
-  built.grammar = *std::move(grammar);
   return built;
 }
 

@@ -25,7 +25,7 @@
 #include "net/http_server.h"
 #include "telemetry/log.h"
 #include "telemetry/metrics.h"
-#include "text/chat_template.h"
+#include "text/chat_format.h"
 #include "text/grammar_compiler.h"
 #include "text/tokenizer.h"
 
@@ -52,7 +52,7 @@ class ChatCompletions {
   struct Parts {
     engine::Generator& generator;
     const text::Tokenizer& tokenizer;
-    const text::ChatTemplate& chat_template;
+    const text::ChatFormat& chat_format;
     const base::Clock& clock;
     telemetry::ApiMetrics& metrics;
     telemetry::Logger& logger;
@@ -103,8 +103,9 @@ class ChatCompletions {
   base::Status CheckModel(const std::string& name) const;
   // Also sets request.tokens_max to what the context leaves when the caller gave none.
   base::Status CheckSize(ChatRequest& request, size_t prompt_tokens) const;
-  base::Result<engine::Request> Build(const ReadJob& job, ChatRequest& request,
-                                      std::vector<base::TokenId> prompt) const;
+  base::Result<engine::Request> Build(const ReadJob& job, const ChatRequest& request,
+                                      text::ChatPrompt prompt) const;
+  ChatAnswer AnswerFor(const ChatRequest& request, const text::ChatPrompt& prompt) const;
 
   const ChatOptions options_;
   const Parts parts_;

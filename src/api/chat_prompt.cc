@@ -2,43 +2,60 @@
 // See chat_prompt.h.
 #include "api/chat_prompt.h"
 
-#include <fmt/format.h>
-
-#include <string>
-
-#include "text/control_mask.h"
+#include <algorithm>
+#include <utility>
 
 namespace plumb::api {
 
 using base::InvalidArgument;
+using base::Status;
 
-base::Result<std::vector<base::TokenId>> EncodeChat(std::span<const text::ChatMessage> messages,
-                                                    const text::ChatTemplate& chat_template,
-                                                    const text::Tokenizer& tokenizer,
-                                                    uint32_t context_max) {
-  text::ControlMask mask(tokenizer);
-  std::vector<text::ChatMessage> masked(messages.begin(), messages.end());
-  for (text::ChatMessage& message : masked) {
-    message.content = mask.Mask(message.content);
-    message.name = mask.Mask(message.name);
+namespace {
+
+Status ApplyGrammar(const text::GrammarSpec& spec, const char* field,
+                    text::GrammarCompiler* grammars, engine::Request& out) {
+  if (grammars == nullptr) {
+    return base::Unsupported("this server enforces no grammars").WithField(field);
   }
-  ASSIGN_OR_RETURN(const std::string prompt,
-                   chat_template.Render(masked, /*add_generation_prompt=*/true));
-  const uint64_t tokens_min = prompt.size() / tokenizer.token_bytes_max();
-  if (tokens_min > context_max) {
-    return InvalidArgument(
-               "messages",
-               fmt::format("this model's maximum context length is {} tokens, but the messages "
-                           "have at least {}; shorten them",
-                           context_max, tokens_min))
-        .WithReason("context_length_exceeded");
+  auto grammar = grammars->Compile(spec);
+  if (!grammar.ok()) return std::move(grammar).status().WithField(field);
+  out.grammar = *std::move(grammar);
+  return base::OkStatus();
+}
+
+}  // namespace
+
+Status ApplyPrompt(const ChatRequest& request, text::ChatPrompt prompt,
+                   text::GrammarCompiler* grammars, engine::Request& out) {
+  out.sampling = request.sampling;
+  for (std::string& stop : prompt.stops) out.sampling.stop.push_back(std::move(stop));
+  if (out.sampling.stop.size() > engine::kStopStringsMax) {
+    return InvalidArgument("stop",
+                           "one stop string fewer is taken with parallel_tool_calls: false");
   }
-  auto tokens = mask.Encode(prompt);
-  if (!tokens.ok() && tokens.status().code() == base::Code::kInvalidArgument)
-    return InvalidArgument("messages", tokens.status().message());
-  if (tokens.ok() && tokens->empty())
-    return InvalidArgument("messages", "the messages give an empty prompt");
-  return tokens;
+  out.prompt = std::move(prompt.tokens);
+  if (prompt.grammar) {
+    if (request.grammar) {
+      return InvalidArgument("response_format",
+                             "response_format is not taken together with a "
+                             "tool_choice that asks for a call");
+    }
+    return ApplyGrammar(*prompt.grammar, "tool_choice", grammars, out);
+  }
+  if (!request.grammar) return base::OkStatus();
+  if (prompt.calls) {
+    return InvalidArgument("response_format",
+                           "response_format is not taken together with tools: the answer could "
+                           "not call them; leave one out, or set tool_choice to \"none\"");
+  }
+  text::GrammarSpec spec = *request.grammar;
+  if (spec.begin.empty()) spec.begin = prompt.content_after;
+  return ApplyGrammar(spec, "response_format", grammars, out);
+}
+
+bool EndedByModel(const engine::Finish& finish, const std::vector<std::string>& prompt_stops) {
+  if (finish.reason != engine::FinishReason::kStop) return false;
+  return !finish.stop || std::ranges::find(prompt_stops, *finish.stop) != prompt_stops.end();
 }
 
 }  // namespace plumb::api

@@ -1,28 +1,26 @@
 // api/chat_prompt.h
-// Messages to the model's prompt tokens, in one place for every dialect and for the command line,
-// so that the same messages always give the same tokens.
+// A chat request, and the prompt that its model's format made of it, as a request to the engine;
+// in one place for every dialect and for the command line.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
+#include "api/chat_request.h"
 #include "base/result.h"
-#include "text/chat_template.h"
-#include "text/tokenizer.h"
+#include "engine/request.h"
+#include "text/chat_format.h"
+#include "text/grammar_compiler.h"
 
 namespace plumb::api {
 
-// Renders with the generation prompt and encodes control tokens that the template writes as such;
-// those that a message spells stay characters (text/control_mask.h). The template writes the
-// model's BOS itself where it wants one, as in the reference implementation of chat templates; the
-// tokenizer adds none. kInvalidArgument, field "messages": the template refuses them, or the text
-// is so long that no tokenisation of it fits `context_max` (reason context_length_exceeded; found
-// before the work of encoding); kInternal: the template hit its limits. Thread: any. Takes time in
-// proportion to the text: not for an I/O thread.
-base::Result<std::vector<base::TokenId>> EncodeChat(std::span<const text::ChatMessage> messages,
-                                                    const text::ChatTemplate& chat_template,
-                                                    const text::Tokenizer& tokenizer,
-                                                    uint32_t context_max);
+// Fills in `out` what both say: prompt, sampling (but for tokens_max), grammar. A response_format
+// of a model that thinks first holds from where its content begins. kInvalidArgument, field
+// "stop": one string too many with those that the prompt needs; field "response_format": together
+// with tools, where it could not be enforced, or what the compiler refuses; kUnsupported: a grammar
+// without a compiler (`grammars` null); kOverloaded: the compiler's.
+base::Status ApplyPrompt(const ChatRequest& request, text::ChatPrompt prompt,
+                         text::GrammarCompiler* grammars, engine::Request& out);
+
+// Whether an answer that ended so was ended by the model, and not cut off by its length or by a
+// stop string of the caller.
+bool EndedByModel(const engine::Finish& finish, const std::vector<std::string>& prompt_stops);
 
 }  // namespace plumb::api

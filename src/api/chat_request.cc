@@ -10,6 +10,7 @@
 #include "api/message_fields.h"
 #include "api/response_format.h"
 #include "api/sampling_fields.h"
+#include "api/tool_fields.h"
 
 namespace plumb::api {
 
@@ -50,8 +51,9 @@ Status ReadModel(const JsonValue& value, const std::string& path, Draft& draft) 
 }
 
 Status ReadMessageList(const JsonValue& value, const std::string& path, Draft& draft) {
-  const MessageLimits limits{draft.limits.messages_max, draft.limits.content_parts_max};
-  ASSIGN_OR_RETURN(draft.request.messages, ReadMessages(value, path, limits));
+  const MessageLimits limits{draft.limits.messages_max, draft.limits.content_parts_max,
+                             draft.limits.abilities};
+  ASSIGN_OR_RETURN(draft.request.input.messages, ReadMessages(value, path, limits));
   return base::OkStatus();
 }
 
@@ -187,8 +189,11 @@ Status IgnoreMetadata(const JsonValue& value, const std::string& path, Draft&) {
   return base::OkStatus();
 }
 
-Status IgnoreBool(const JsonValue& value, const std::string& path, Draft&) {
-  return ToStatus(ReadBool(value, path));
+// Without tools there is nothing to do in parallel.
+Status ReadParallel(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(const auto parallel, ReadBool(value, path));
+  draft.request.input.parallel_tool_calls = parallel.value_or(true);
+  return base::OkStatus();
 }
 
 // A hint for speed (predicted outputs): it never changes the answer.
@@ -203,14 +208,14 @@ Status Refuse(const std::string& path, std::string_view what) {
 Status RefuseUnlessEmpty(const JsonValue& value, const std::string& path, Draft&) {
   const bool empty = value.is_null() || (value.kind == JsonKind::kArray && value.items.empty());
   if (empty) return base::OkStatus();
-  return Refuse(path, "this server calls no tools; leave it out");
+  return Refuse(path, "this model calls no tools that way; leave it out");
 }
 
 Status RefuseToolChoice(const JsonValue& value, const std::string& path, Draft&) {
   const bool harmless = value.is_null() || (value.kind == JsonKind::kString &&
                                             (value.text == "none" || value.text == "auto"));
   if (harmless) return base::OkStatus();
-  return Refuse(path, "this server calls no tools; only \"none\" and \"auto\" are taken");
+  return Refuse(path, "this model calls no tools that way; only \"none\" and \"auto\" are taken");
 }
 
 Status ReadFormat(const JsonValue& value, const std::string& path, Draft& draft) {
@@ -235,6 +240,29 @@ Status RefuseUnlessNull(const JsonValue& value, const std::string& path, Draft&)
   return value.is_null() ? base::OkStatus() : Refuse(path, "leave it out");
 }
 
+Status ReadToolList(const JsonValue& value, const std::string& path, Draft& draft) {
+  if (!draft.limits.abilities.tools) return RefuseUnlessEmpty(value, path, draft);
+  ASSIGN_OR_RETURN(draft.request.input.tools, ReadTools(value, path));
+  return base::OkStatus();
+}
+
+Status ReadChoice(const JsonValue& value, const std::string& path, Draft& draft) {
+  if (!draft.limits.abilities.tools) return RefuseToolChoice(value, path, draft);
+  return ReadToolChoice(value, path, draft.request.input);
+}
+
+Status ReadReasoningEffort(const JsonValue& value, const std::string& path, Draft& draft) {
+  if (!draft.limits.abilities.reasoning) return RefuseUnlessNull(value, path, draft);
+  ASSIGN_OR_RETURN(draft.request.input.effort, ReadEffort(value, path));
+  return base::OkStatus();
+}
+
+Status ReadThinkingMode(const JsonValue& value, const std::string& path, Draft& draft) {
+  if (!draft.limits.abilities.reasoning) return RefuseUnlessNull(value, path, draft);
+  ASSIGN_OR_RETURN(draft.request.input.thinking, ReadThinking(value, path));
+  return base::OkStatus();
+}
+
 constexpr Field kFields[] = {
     // Honoured.
     {"model", ReadModel},
@@ -255,23 +283,25 @@ constexpr Field kFields[] = {
     {"priority", ReadPriority},
     {"service_tier", ReadServiceTier},
     {"speculation", ReadSpeculation},
+    {"parallel_tool_calls", ReadParallel},
+    // Honoured where the model's chat format takes them, else refused unless they ask for nothing.
+    {"tools", ReadToolList},
+    {"tool_choice", ReadChoice},
+    {"reasoning_effort", ReadReasoningEffort},
+    {"thinking", ReadThinkingMode},
     // Checked and ignored: they do not change the answer.
     {"user", IgnoreLabel},
     {"safety_identifier", IgnoreLabel},
     {"prompt_cache_key", IgnoreLabel},
     {"prompt_cache_retention", IgnoreLabel},
     {"metadata", IgnoreMetadata},
-    {"parallel_tool_calls", IgnoreBool},  // without tools there is nothing to do in parallel
     {"prediction", IgnoreObject},
     // Refused unless they ask for nothing.
-    {"tools", RefuseUnlessEmpty},
     {"functions", RefuseUnlessEmpty},
-    {"tool_choice", RefuseToolChoice},
     {"function_call", RefuseToolChoice},
     {"modalities", RefuseModalities},
     {"store", RefuseTrue},
     {"audio", RefuseUnlessNull},
-    {"reasoning_effort", RefuseUnlessNull},
     {"verbosity", RefuseUnlessNull},
     {"web_search_options", RefuseUnlessNull},
 };
@@ -289,11 +319,18 @@ Status ReadMember(const JsonMember& member, Draft& draft) {
                                            path));
 }
 
+// What a model that is told of it answers by: a JSON format of the whole answer.
+std::string SchemaToTell(const std::optional<text::GrammarSpec>& grammar) {
+  if (!grammar || !grammar->begin.empty()) return "";
+  if (grammar->kind == text::GrammarKind::kJsonObject) return R"({"type": "json_object"})";
+  return grammar->kind == text::GrammarKind::kJsonSchema ? grammar->source : "";
+}
+
 // What only several fields together can tell.
 Status CheckTogether(Draft& draft) {
   const ChatRequest& request = draft.request;
   if (request.model.empty()) return InvalidArgument("model", "model is missing");
-  if (request.messages.empty()) return InvalidArgument("messages", "messages is missing");
+  if (request.input.messages.empty()) return InvalidArgument("messages", "messages is missing");
   if (draft.stream_options_given && !request.stream)
     return InvalidArgument("stream_options", "stream_options is only taken with stream: true");
   if (draft.top_logprobs_given && request.sampling.top_logprobs > 0 && !request.sampling.logprobs)
@@ -305,6 +342,7 @@ Status CheckTogether(Draft& draft) {
   }
   if (!request.priority) draft.request.priority = draft.tier_priority;
   draft.request.tokens_max = draft.max_tokens ? draft.max_tokens : draft.max_completion_tokens;
+  draft.request.input.response_schema = SchemaToTell(request.grammar);
   return base::OkStatus();
 }
 

@@ -15,7 +15,7 @@
 #include "api/json.h"
 #include "base/result.h"
 #include "engine/request.h"
-#include "text/chat_template.h"
+#include "text/chat_format.h"
 #include "text/grammar.h"
 
 namespace plumb::api {
@@ -26,12 +26,13 @@ struct ChatLimits {
   uint32_t content_parts_max = 1024;    // of one message
   uint32_t vocabulary_size = 1u << 31;  // ids at or above it are refused
   uint32_t deadline_ms_max = 600'000;
+  text::ChatAbilities abilities = {};  // of the model's chat format; the rest is refused by name
 };
 
 // A value type.
 struct ChatRequest {
-  std::string model;  // as the caller spells it; not looked up yet
-  std::vector<text::ChatMessage> messages;
+  std::string model;      // as the caller spells it; not looked up yet
+  text::ChatInput input;  // messages, tools, how to answer
   // `tokens_max` is not set here (it may depend on the prompt); `seed` only with seed_given.
   engine::SamplingParams sampling;
   bool seed_given = false;

@@ -30,9 +30,9 @@ TEST(ChatRequest, DefaultsAreOpenAIs) {
   auto request = Parse("");
   ASSERT_TRUE(request.ok()) << request.status().ToString();
   EXPECT_EQ(request->model, "m");
-  ASSERT_EQ(request->messages.size(), 1u);
-  EXPECT_EQ(request->messages[0].role, "user");
-  EXPECT_EQ(request->messages[0].content, "hi");
+  ASSERT_EQ(request->input.messages.size(), 1u);
+  EXPECT_EQ(request->input.messages[0].role, "user");
+  EXPECT_EQ(request->input.messages[0].content, "hi");
   EXPECT_EQ(request->sampling.temperature, 1.0f);
   EXPECT_EQ(request->sampling.top_p, 1.0f);
   EXPECT_EQ(request->sampling.top_k, 0u);
@@ -251,11 +251,11 @@ TEST(ChatRequest, ContentIsAStringOrTextParts) {
           {"role":"user","content":""}]})",
       {});
   ASSERT_TRUE(request.ok()) << request.status().ToString();
-  ASSERT_EQ(request->messages.size(), 4u);
-  EXPECT_EQ(request->messages[0].role, "system");
-  EXPECT_EQ(request->messages[1].content, "ab");
-  EXPECT_EQ(request->messages[1].name, "n");
-  EXPECT_EQ(request->messages[3].content, "");
+  ASSERT_EQ(request->input.messages.size(), 4u);
+  EXPECT_EQ(request->input.messages[0].role, "system");
+  EXPECT_EQ(request->input.messages[1].content, "ab");
+  EXPECT_EQ(request->input.messages[1].name, "n");
+  EXPECT_EQ(request->input.messages[3].content, "");
 }
 
 TEST(ChatRequest, RefusesMessagesWithTheirPath) {

@@ -2,6 +2,8 @@
 // See chat_response.h.
 #include "api/chat_response.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "api/json_writer.h"
@@ -11,6 +13,7 @@
 namespace plumb::api {
 
 using engine::TokenLogprob;
+using Kind = text::AnswerDelta::Kind;
 
 namespace {
 
@@ -36,11 +39,61 @@ void WriteHead(JsonWriter& json, const ChatHead& head, std::string_view object) 
   json.Key("system_fingerprint").String(head.system_fingerprint);
 }
 
+// The same however an answer is given. `answer_id`: ChatHead::id.
+std::string CallId(std::string_view answer_id, uint64_t sample_index, uint64_t call_index) {
+  const std::string_view number = answer_id.substr(answer_id.find('-') + 1);
+  return fmt::format("call_{}_{}_{}", number, sample_index, call_index);
+}
+
+void WriteCall(JsonWriter& json, const std::string& id, const ChatCall& call) {
+  json.Key("id").String(id).Key("type").String("function").Key("function").BeginObject();
+  json.Key("name").String(call.name).Key("arguments").String(call.arguments).EndObject();
+}
+
+void WriteMessage(JsonWriter& json, const ChatHead& head, const ChatChoice& choice,
+                  size_t sample_index) {
+  json.BeginObject().Key("role").String("assistant").Key("content");
+  if (choice.content.empty() && !choice.calls.empty()) {
+    json.Null();
+  } else {
+    json.String(choice.content);
+  }
+  if (!choice.reasoning.empty()) json.Key("reasoning_content").String(choice.reasoning);
+  if (!choice.calls.empty()) {
+    json.Key("tool_calls").BeginArray();
+    for (size_t i = 0; i < choice.calls.size(); ++i) {
+      json.BeginObject();
+      WriteCall(json, CallId(head.id, sample_index, i), choice.calls[i]);
+      json.EndObject();
+    }
+    json.EndArray();
+  }
+  json.Key("refusal").Null().EndObject();
+}
+
 void WriteSeed(JsonWriter& json, const ChatHead& head) {
   json.Key("plumb").BeginObject().Key("seed").Int(static_cast<int64_t>(head.seed)).EndObject();
 }
 
 }  // namespace
+
+void ChatChoice::Add(const text::AnswerDelta& delta) {
+  switch (delta.kind) {
+    case Kind::kReasoning:
+      reasoning += delta.text;
+      return;
+    case Kind::kContent:
+      content += delta.text;
+      return;
+    case Kind::kCallBegin:
+      calls.push_back({delta.text, ""});
+      return;
+    case Kind::kArguments:
+      CHECK(!calls.empty()) << "arguments before a call";
+      calls.back().arguments += delta.text;
+      return;
+  }
+}
 
 std::string_view FinishReasonName(engine::FinishReason reason) {
   CHECK(reason == engine::FinishReason::kStop || reason == engine::FinishReason::kLength)
@@ -56,9 +109,9 @@ std::string ChatJson(const ChatHead& head, std::span<const ChatChoice> choices,
   WriteHead(json, head, "chat.completion");
   json.Key("choices").BeginArray();
   for (size_t i = 0; i < choices.size(); ++i) {
-    json.BeginObject().Key("index").Uint(i).Key("message").BeginObject();
-    json.Key("role").String("assistant").Key("content").String(choices[i].text);
-    json.Key("refusal").Null().EndObject().Key("logprobs");
+    json.BeginObject().Key("index").Uint(i).Key("message");
+    WriteMessage(json, head, choices[i], i);
+    json.Key("logprobs");
     if (head.logprobs) {
       WriteLogprobs(json, choices[i].logprobs, tokenizer);
     } else {
@@ -74,7 +127,7 @@ std::string ChatJson(const ChatHead& head, std::span<const ChatChoice> choices,
 }
 
 ChatChunks::ChatChunks(const ChatHead& head, const text::Tokenizer& tokenizer)
-    : tokenizer_(tokenizer), logprobs_(head.logprobs) {
+    : tokenizer_(tokenizer), logprobs_(head.logprobs), id_(head.id) {
   JsonWriter json(prefix_);
   json.BeginObject();
   WriteHead(json, head, "chat.completion.chunk");
@@ -112,6 +165,33 @@ std::string ChatChunks::Content(uint32_t sample_index, std::string_view text,
   std::string delta;
   JsonWriter json(delta);
   json.BeginObject().Key("content").String(text).EndObject();
+  return WithLogprobs(sample_index, delta, logprobs);
+}
+
+std::string ChatChunks::Delta(uint32_t sample_index, const text::AnswerDelta& delta, uint32_t calls,
+                              std::span<const TokenLogprob> logprobs) const {
+  if (delta.kind == Kind::kContent) return Content(sample_index, delta.text, logprobs);
+  std::string out;
+  JsonWriter json(out);
+  json.BeginObject();
+  if (delta.kind == Kind::kReasoning) {
+    json.Key("reasoning_content").String(delta.text);
+  } else {
+    CHECK(calls > 0) << "arguments before a call";
+    json.Key("tool_calls").BeginArray().BeginObject().Key("index").Uint(calls - 1);
+    if (delta.kind == Kind::kCallBegin) {
+      WriteCall(json, CallId(id_, sample_index, calls - 1), {delta.text, ""});
+    } else {
+      json.Key("function").BeginObject().Key("arguments").String(delta.text).EndObject();
+    }
+    json.EndObject().EndArray();
+  }
+  json.EndObject();
+  return WithLogprobs(sample_index, out, logprobs);
+}
+
+std::string ChatChunks::WithLogprobs(uint32_t sample_index, std::string_view delta,
+                                     std::span<const TokenLogprob> logprobs) const {
   std::string logprobs_json = "null";
   if (logprobs_ && !logprobs.empty()) {
     logprobs_json.clear();

@@ -1,6 +1,7 @@
 // api/chat_response.h
-// The JSON of chat answers, whole and in chunks, as OpenAI shapes them; one object "plumb" is ours:
-// {"seed"} (so that an answer without a given seed can be asked for again). Formatting only: order
+// The JSON of chat answers, whole and in chunks, as OpenAI shapes them, with DeepSeek's
+// "reasoning_content" beside the content; one object "plumb" is ours: {"seed"} (so that an answer
+// without a given seed can be asked for again). Formatting only: order
 // and completeness are api/chat_sink.h.
 #pragma once
 
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "engine/request.h"
+#include "text/answer_parser.h"
 #include "text/tokenizer.h"
 
 namespace plumb::api {
@@ -33,14 +35,24 @@ struct ChatUsage {
   uint64_t cached_tokens = 0;      // of the prompt
 };
 
+// A call of a tool, as far as it has been written.
+struct ChatCall {
+  std::string name;
+  std::string arguments;
+};
+
 struct ChatChoice {
-  std::string text;
+  std::string reasoning;
+  std::string content;
+  std::vector<ChatCall> calls;
   std::vector<engine::TokenLogprob>
       logprobs;  // one for each generated token, the end token included
   std::string_view finish_reason;
+
+  void Add(const text::AnswerDelta& delta);
 };
 
-// "stop" or "length"; only for the reasons that end an answer.
+// "stop" or "length", of an answer without calls; only for the reasons that end an answer.
 std::string_view FinishReasonName(engine::FinishReason reason);
 
 std::string ChatJson(const ChatHead& head, std::span<const ChatChoice> choices,
@@ -54,7 +66,11 @@ class ChatChunks {
 
   // The first chunk of a sample: role, and the seed.
   std::string Role(uint32_t sample_index) const;
-  // New text and the log-probabilities of the tokens that came with it; either may be empty.
+  // More of a sample's answer, of which `calls` calls have begun; and the log-probabilities of the
+  // tokens that came with it, which may be none.
+  std::string Delta(uint32_t sample_index, const text::AnswerDelta& delta, uint32_t calls,
+                    std::span<const engine::TokenLogprob> logprobs) const;
+  // The same of content alone, which may be empty.
   std::string Content(uint32_t sample_index, std::string_view text,
                       std::span<const engine::TokenLogprob> logprobs) const;
   std::string Finish(uint32_t sample_index, std::string_view reason) const;
@@ -62,13 +78,16 @@ class ChatChunks {
   std::string Usage(const ChatUsage& usage) const;
 
  private:
+  std::string WithLogprobs(uint32_t sample_index, std::string_view delta,
+                           std::span<const engine::TokenLogprob> logprobs) const;
   std::string Choice(uint32_t sample_index, std::string_view delta, std::string_view logprobs,
                      std::string_view finish_reason) const;
 
   const text::Tokenizer& tokenizer_;
   const bool logprobs_;
-  std::string prefix_;  // {"id":...,"choices":[{"index":
-  std::string suffix_;  // }],"usage":null} or }]}
+  const std::string id_;  // ChatHead::id
+  std::string prefix_;    // {"id":...,"choices":[{"index":
+  std::string suffix_;    // }],"usage":null} or }]}
   std::string usage_prefix_;
   std::string seed_;  // "plumb":{"seed":n}
 };

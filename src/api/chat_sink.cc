@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "api/chat_prompt.h"
 #include "base/check.h"
 #include "net/sse.h"
 
@@ -13,6 +14,7 @@ namespace plumb::api {
 using base::Status;
 using engine::FinishReason;
 using engine::TokenEvent;
+using text::AnswerDelta;
 
 ChatSink::ChatSink(engine::RequestId id, std::string request_id,
                    std::unique_ptr<net::HttpExchange> exchange, engine::Generator& generator,
@@ -42,9 +44,10 @@ void ChatSink::Fail(const Status& status) {
 
 void ChatSink::Begin(ChatAnswer answer) {
   CHECK(samples_.empty() && answer.samples > 0) << "samples " << answer.samples;
-  CHECK(answer.fingerprints != nullptr);
+  CHECK(answer.fingerprints != nullptr && answer.parsers.size() == answer.samples);
   answer_ = std::move(answer);
   samples_.resize(answer_.samples);
+  for (size_t i = 0; i < samples_.size(); ++i) samples_[i].parser = std::move(answer_.parsers[i]);
 }
 
 void ChatSink::OnEvent(TokenEvent event) {
@@ -58,18 +61,41 @@ void ChatSink::OnEvent(TokenEvent event) {
 }
 
 void ChatSink::OnText(const TokenEvent& event) {
+  std::vector<AnswerDelta> deltas;
+  samples_[event.sample_index].parser->Push(event.text, deltas);
   const bool logprobs = answer_.head.logprobs && !event.logprobs.empty();
-  if (event.text.empty() && !logprobs) return;
+  Publish(event.sample_index, deltas,
+          logprobs ? std::span(event.logprobs) : std::span<const engine::TokenLogprob>());
+}
+
+void ChatSink::Publish(uint32_t sample_index, std::span<const AnswerDelta> deltas,
+                       std::span<const engine::TokenLogprob> logprobs) {
+  if (deltas.empty() && logprobs.empty()) return;
+  Sample& sample = samples_[sample_index];
   if (answer_.stream) {
     StartStream();
-    Send(chunks_->Content(event.sample_index, event.text, event.logprobs));
-    return;
+    if (deltas.empty()) Send(chunks_->Content(sample_index, "", logprobs));
   }
-  ChatChoice& choice = samples_[event.sample_index].choice;
-  choice.text += event.text;
-  if (logprobs) {
-    choice.logprobs.insert(choice.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
+  for (const AnswerDelta& delta : deltas) {
+    if (delta.kind == AnswerDelta::Kind::kCallBegin) ++sample.calls;
+    if (answer_.stream) {
+      Send(chunks_->Delta(sample_index, delta, sample.calls, logprobs));
+      logprobs = {};
+    } else {
+      sample.choice.Add(delta);
+    }
   }
+  if (answer_.stream) return;
+  sample.choice.logprobs.insert(sample.choice.logprobs.end(), logprobs.begin(), logprobs.end());
+}
+
+std::string_view ChatSink::EndSample(uint32_t sample_index, const engine::Finish& finish) {
+  Sample& sample = samples_[sample_index];
+  const bool by_model = EndedByModel(finish, answer_.prompt_stops);
+  std::vector<AnswerDelta> deltas;
+  sample.parser->Finish(by_model, deltas);
+  Publish(sample_index, deltas, {});
+  return by_model && sample.calls > 0 ? "tool_calls" : FinishReasonName(finish.reason);
 }
 
 void ChatSink::OnFinish(uint32_t sample_index, const engine::Finish& finish) {
@@ -86,7 +112,7 @@ void ChatSink::OnFinish(uint32_t sample_index, const engine::Finish& finish) {
     Abort(Status(base::Code::kUnavailable, "the answer was cut off: the server is stopping")
               .WithReason("server_stopping"));
   } else if (!ended_) {
-    sample.choice.finish_reason = FinishReasonName(finish.reason);
+    sample.choice.finish_reason = EndSample(sample_index, finish);
     if (answer_.stream) {
       StartStream();
       Send(chunks_->Finish(sample_index, sample.choice.finish_reason));

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "api/fingerprints.h"
 #include "engine/generator.h"
 #include "net/http_server.h"
+#include "text/answer_parser.h"
 #include "text/tokenizer.h"
 
 namespace plumb::api {
@@ -26,6 +28,9 @@ struct ChatAnswer {
   uint32_t samples = 1;
   bool stream = false;
   const Fingerprints* fingerprints = nullptr;  // borrowed; not null
+  // What takes the text of each sample apart.
+  std::vector<std::unique_ptr<text::AnswerParser>> parsers;
+  std::vector<std::string> prompt_stops;  // stop strings that end an answer as its model would
 };
 
 // A resource type. Thread: one at a time; first the thread that reads the request, then (after
@@ -61,10 +66,17 @@ class ChatSink final : public engine::EventSink {
  private:
   struct Sample {
     ChatChoice choice;  // whole answers: what has come so far
+    std::unique_ptr<text::AnswerParser> parser;
+    uint32_t calls = 0;  // begun
     bool finished = false;
   };
 
   void OnText(const engine::TokenEvent& event);
+  // Parsed text, of whole and streamed answers alike; with the log-probabilities that came with it.
+  void Publish(uint32_t sample_index, std::span<const text::AnswerDelta> deltas,
+               std::span<const engine::TokenLogprob> logprobs);
+  // What the text adds up to is known at the end only.
+  std::string_view EndSample(uint32_t sample_index, const engine::Finish& finish);
   void OnFinish(uint32_t sample_index, const engine::Finish& finish);
   void StartStream();
   void Send(std::string_view json);

@@ -4,7 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <utility>
+
 #include "api/json_fields.h"
+#include "api/tool_fields.h"
 
 namespace plumb::api {
 
@@ -17,16 +21,21 @@ namespace {
 
 constexpr size_t kNameBytesMax = 64;
 constexpr size_t kRoleBytesMax = 32;
+constexpr size_t kCallIdBytesMax = 256;
 
-Result<std::string> ReadRole(const JsonValue& value, const std::string& path) {
+Result<std::string> ReadRole(const JsonValue& value, const std::string& path,
+                             const text::ChatAbilities& abilities) {
   ASSIGN_OR_RETURN(const auto role, ReadString(value, path, kRoleBytesMax));
   if (!role) return WrongKind(value, path, "a string");
   if (*role == "system" || *role == "developer") return std::string("system");
   if (*role == "user" || *role == "assistant") return *role;
-  if (*role == "tool" || *role == "function")
-    return InvalidArgument(path, fmt::format("role \"{}\" is not supported: this server calls no "
-                                             "tools",
+  if (*role == "tool" && abilities.tools) return *role;
+  if (*role == "latest_reminder" && abilities.reasoning) return *role;
+  if (*role == "tool" || *role == "function") {
+    return InvalidArgument(path, fmt::format("role \"{}\" is not supported: this model calls no "
+                                             "tools that way",
                                              *role));
+  }
   return InvalidArgument(path, "a role is \"system\", \"developer\", \"user\" or \"assistant\"");
 }
 
@@ -52,20 +61,27 @@ Result<std::string> ReadPart(const JsonValue& part, const std::string& path) {
   return text->text;
 }
 
-Result<std::string> ReadContent(const JsonValue* value, const std::string& path,
-                                MessageLimits limits) {
-  if (value == nullptr || value->is_null())
+// Into message.content, and message.parts where it is given in parts.
+Status ReadContent(const JsonValue* value, const std::string& path, MessageLimits limits,
+                   ChatMessage& message) {
+  if (value == nullptr || value->is_null()) {
+    const bool may_be_empty = message.role == "assistant" && limits.abilities.tools;
+    if (may_be_empty) return base::OkStatus();
     return InvalidArgument(path, "a message needs a content: a string or an array of text parts");
-  if (value->kind == JsonKind::kString) return value->text;
+  }
+  if (value->kind == JsonKind::kString) {
+    message.content = value->text;
+    return base::OkStatus();
+  }
   if (value->kind != JsonKind::kArray)
     return WrongKind(*value, path, "a string or an array of text parts");
   RETURN_IF_ERROR(CheckArray(*value, path, limits.content_parts_max));
-  std::string content;
   for (size_t i = 0; i < value->items.size(); ++i) {
-    ASSIGN_OR_RETURN(const std::string text, ReadPart(value->items[i], IndexPath(path, i)));
-    content += text;
+    ASSIGN_OR_RETURN(std::string text, ReadPart(value->items[i], IndexPath(path, i)));
+    message.content += text;
+    message.parts.push_back({text::ContentPart::Kind::kText, std::move(text)});
   }
-  return content;
+  return base::OkStatus();
 }
 
 // What an answer of ours carries besides role and content is taken back when empty, so that a
@@ -74,24 +90,54 @@ bool AsksForNothing(const JsonValue& value) {
   return value.is_null() || (value.kind == JsonKind::kArray && value.items.empty());
 }
 
+// A member that only some formats take. False: it is none of these, or not for this role.
+Result<bool> ReadAbility(const JsonMember& member, const std::string& path,
+                         const text::ChatAbilities& abilities, ChatMessage& message) {
+  const auto read_text = [&](std::string& out, size_t bytes_max) -> Result<bool> {
+    ASSIGN_OR_RETURN(auto text, ReadString(member.value, path, bytes_max));
+    out = std::move(text).value_or("");
+    return true;
+  };
+  const bool assistant = message.role == "assistant";
+  if (abilities.tools && assistant && member.name == "tool_calls") {
+    ASSIGN_OR_RETURN(message.tool_calls, ReadToolCalls(member.value, path));
+    return true;
+  }
+  if (abilities.tools && message.role == "tool" && member.name == "tool_call_id")
+    return read_text(message.tool_call_id, kCallIdBytesMax);
+  if (!abilities.reasoning) return false;
+  if (assistant && member.name == "reasoning_content")
+    return read_text(message.reasoning, SIZE_MAX);
+  if (assistant && member.name == "prefix") {
+    ASSIGN_OR_RETURN(const auto prefix, ReadBool(member.value, path));
+    message.prefix = prefix.value_or(false);
+    return true;
+  }
+  if (message.role == "user" && member.name == "task")
+    return read_text(message.task, kRoleBytesMax);
+  return false;
+}
+
 Result<ChatMessage> ReadMessage(const JsonValue& value, const std::string& path,
                                 MessageLimits limits) {
   if (value.kind != JsonKind::kObject) return WrongKind(value, path, "an object");
   ChatMessage message;
+  const JsonValue* role = value.Find("role");  // first: what else there may be depends on it
+  if (role == nullptr) return InvalidArgument(MemberPath(path, "role"), "a role is missing");
+  ASSIGN_OR_RETURN(message.role, ReadRole(*role, MemberPath(path, "role"), limits.abilities));
   for (const JsonMember& member : value.members) {
     const std::string member_path = MemberPath(path, member.name);
-    if (member.name == "role") {
-      ASSIGN_OR_RETURN(message.role, ReadRole(member.value, member_path));
-    } else if (member.name == "name") {
+    if (member.name == "role" || member.name == "content") continue;
+    if (member.name == "name") {
       ASSIGN_OR_RETURN(auto name, ReadString(member.value, member_path, kNameBytesMax));
       message.name = name.value_or("");
-    } else if (member.name != "content" && !AsksForNothing(member.value)) {
-      return InvalidArgument(member_path, fmt::format("{} is not supported", member_path));
+      continue;
     }
+    ASSIGN_OR_RETURN(const bool known, ReadAbility(member, member_path, limits.abilities, message));
+    if (!known && !AsksForNothing(member.value))
+      return InvalidArgument(member_path, fmt::format("{} is not supported", member_path));
   }
-  if (message.role.empty()) return InvalidArgument(MemberPath(path, "role"), "a role is missing");
-  ASSIGN_OR_RETURN(message.content,
-                   ReadContent(value.Find("content"), MemberPath(path, "content"), limits));
+  RETURN_IF_ERROR(ReadContent(value.Find("content"), MemberPath(path, "content"), limits, message));
   return message;
 }
 

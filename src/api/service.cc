@@ -56,6 +56,7 @@ ChatOptions CompleteOptions(const ServiceConfig& config, const ServiceParts& par
   ChatOptions options = config.chat;
   options.model_names = config.model.names;
   options.limits.vocabulary_size = parts.tokenizer.size();
+  options.limits.abilities = parts.chat_format.abilities();
   return options;
 }
 
@@ -109,7 +110,7 @@ Service::Service(const ServiceConfig& config, ServiceParts parts)
     : model_(config.model),
       parts_(std::move(parts)),
       chat_(CompleteOptions(config, parts_),
-            {parts_.generator, parts_.tokenizer, parts_.chat_template, parts_.clock,
+            {parts_.generator, parts_.tokenizer, parts_.chat_format, parts_.clock,
              parts_.metrics.api, parts_.logger, parts_.grammars}) {}
 
 std::vector<std::string> Service::RoutePatterns() {

@@ -20,21 +20,21 @@
 #include "telemetry/log.h"
 #include "telemetry/metrics.h"
 #include "tenancy/api_key.h"
-#include "text/chat_template.h"
+#include "text/chat_format.h"
 #include "text/tokenizer.h"
 
 namespace plumb::api {
 
 struct ServiceConfig {
   ModelCard model;
-  ChatOptions chat;  // model_names and limits.vocabulary_size are filled in
+  ChatOptions chat;  // model_names, limits.vocabulary_size and .abilities are filled in
 };
 
 // Borrowed for the service's life.
 struct ServiceParts {
   engine::Generator& generator;
   const text::Tokenizer& tokenizer;
-  const text::ChatTemplate& chat_template;
+  const text::ChatFormat& chat_format;
   const tenancy::ApiKeys& keys;
   telemetry::Metrics& metrics;  // built with Service::RoutePatterns()
   telemetry::Logger& logger;

@@ -12,6 +12,8 @@
 #include <deque>
 #include <mutex>
 
+#include "base/disk.h"
+#include "cli/answer_printer.h"
 #include "cli/format.h"
 #include "cli/line_input.h"
 #include "cli/local_talker.h"
@@ -20,7 +22,6 @@
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "cli/suggest.h"
-#include "cli/terminal_text.h"
 
 namespace plumb::cli {
 namespace {
@@ -31,8 +32,11 @@ constexpr std::string_view kHelp =
     "/system TEXT   what the model is told first; without TEXT: show it; '-' removes it\n"
     "/stats         tokens and speed of the last answer\n"
     "/quit          leave (also Ctrl-D, or Ctrl-C twice)\n"
+    "When the model has called a tool, the next line is what the tool gave.\n"
     "Ctrl-C stops an answer. A line that ends with \\ goes on in the next one. //text sends "
     "/text.\n";
+
+constexpr uint64_t kToolsBytesMax = 1u << 20;
 
 // Pieces on their way from the talker's thread to the main one.
 class PieceQueue final : public AnswerSink {
@@ -65,7 +69,7 @@ class PieceQueue final : public AnswerSink {
 };
 
 struct Answer {
-  std::string text;
+  AnswerText text;
   AnswerEnd end;
   base::Duration to_first;
   base::Duration total;
@@ -110,7 +114,7 @@ class Chat {
     }
     bool interrupted = false;
     while (!left_) {
-      if (in_terminal_) Print("> ");
+      if (in_terminal_) Print(Prompt());
       const LineInput::Input input = ReadMessage();
       if (input.kind == LineInput::Kind::kEnd) break;
       if (input.kind == LineInput::Kind::kInterrupt) {
@@ -132,6 +136,11 @@ class Chat {
   }
 
  private:
+  std::string Prompt() const {
+    if (conversation_.waiting().empty()) return "> ";
+    return "result of " + Printable(conversation_.waiting().front().name, 40) + "> ";
+  }
+
   // A line, and the ones it goes on in.
   LineInput::Input ReadMessage() {
     LineInput::Input whole = input_.Next();
@@ -147,6 +156,7 @@ class Chat {
   }
 
   void Turn(const std::string& text) {
+    if (conversation_.waiting().size() > 1) return conversation_.AddResult(text);
     base::Result<Answer> answer = Ask(text);
     Print("\n");
     if (!answer.ok()) {
@@ -170,6 +180,7 @@ class Chat {
     Answer answer;
     signals_.Clear();
     const base::Instant start = clock_.Now();
+    AnswerPrinter printer(out_terminal_);
     RETURN_IF_ERROR(talker_.Start(conversation_.BodyFor(talker_.model(), text), pieces_));
     while (true) {
       std::array<pollfd, 2> waiting = {pollfd{pieces_.fd(), POLLIN, 0},
@@ -180,10 +191,13 @@ class Chat {
         talker_.Cancel();
       }
       for (AnswerPiece& piece : pieces_.Take()) {
-        if (answer.text.empty() && !piece.text.empty()) answer.to_first = clock_.Now() - start;
-        Print(out_terminal_ ? TerminalText(piece.text) : piece.text);
-        answer.text += piece.text;
+        if (answer.text.empty() && !piece.deltas.empty()) answer.to_first = clock_.Now() - start;
+        for (const text::AnswerDelta& delta : piece.deltas) {
+          Print(printer.Show(delta));
+          answer.text.Add(delta);
+        }
         if (!piece.end) continue;
+        Print(printer.End());
         answer.end = std::move(*piece.end);
         answer.total = clock_.Now() - start;
         if (!answer.end.status.ok()) return answer.end.status;
@@ -238,8 +252,10 @@ class Chat {
 };
 
 void AddSamplingOptions(OptionTable& table, ChatSampling& sampling) {
-  table.Add(Number("temperature", sampling.temperature, {0, 2}, "NUMBER",
-                   "How freely tokens are drawn; 0 takes the likeliest."));
+  table.Add(
+      Number("temperature", sampling.temperature, {0, 2}, "NUMBER",
+             "How freely tokens are drawn; 0 takes the likeliest. Without it 0.7; with models "
+             "that think, 1."));
   table.Add(Number("top-p", sampling.top_p, {0, 1, true}, "NUMBER",
                    "Draw among the likeliest tokens that together have this probability."));
   table.Add(Integer("top-k", sampling.top_k, {0, 1u << 20}, "COUNT",
@@ -252,6 +268,10 @@ void AddSamplingOptions(OptionTable& table, ChatSampling& sampling) {
                     "The same seed gives the same answer; without one, each is drawn anew."));
   table.Add(Integer("max-tokens", sampling.max_tokens, {0, 1u << 21}, "TOKENS",
                     "Longest answer; 0 = to the end of the context."));
+  table.Add(Choice("thinking", sampling.thinking, {"auto", "on", "off"},
+                   "Whether the model thinks before it answers, if it can; auto = as it does."));
+  table.Add(Text("effort", sampling.effort, "LEVEL",
+                 "How thoroughly it thinks: low, high, max, or a number from 1 to 100."));
   table.Add(Texts("stop", sampling.stop, "TEXT", "A text that ends the answer."));
 }
 
@@ -262,6 +282,8 @@ std::unique_ptr<OptionTable> DeclareChat(CLI::App& app, ChatSettings& settings) 
   table->Add(Text("once", settings.once, "TEXT", "Print the answer to TEXT and leave."));
   table->Add(Text("system", settings.system, "TEXT", "What the model is told first."));
   AddSamplingOptions(*table, settings.sampling);
+  table->Add(Text("tools", settings.tools, "FILE",
+                  "Tools the model may call: a JSON array, as `tools` in a chat request."));
   table->Add(Text("url", settings.url, "URL",
                   "Talk to a running server (http://host:port) instead of loading a model here."));
   table->Add(Text("api-key", settings.api_key, "KEY", "Key for the server at --url."));
@@ -285,8 +307,16 @@ base::Status RunChat(const ChatSettings& settings, const VariableReader& variabl
     ASSIGN_OR_RETURN(talker, RemoteTalker::Connect(settings.url, settings.api_key,
                                                    settings.engine.model, clock));
   }
+  ChatSettings filled = settings;
+  if (!settings.tools.empty()) {
+    auto tools = base::ReadFile(settings.tools, kToolsBytesMax);
+    if (!tools.ok()) return NamingFlag(tools.status(), "--tools");
+    filled.sampling.tools_json = std::move(tools).value();
+  }
+  if (!filled.sampling.temperature && !talker->abilities().reasoning)
+    filled.sampling.temperature = kTemperatureUsual;
   Signals signals({SIGINT});
-  Chat chat(settings, *talker, signals, clock);
+  Chat chat(filled, *talker, signals, clock);
   const base::Status status = settings.once ? chat.Once(*settings.once) : chat.Converse();
   talker.reset();
   return status;

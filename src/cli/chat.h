@@ -20,6 +20,7 @@ struct ChatSettings {
   std::string api_key;  // for the server at url
   std::string system;
   std::optional<std::string> once;  // absent: a conversation
+  std::string tools;                // path; empty = none
   ChatSampling sampling;
 };
 

@@ -15,6 +15,7 @@ namespace {
 
 TEST(Conversation, MakesABodyThatTheChatApiTakes) {
   ChatSampling sampling;
+  sampling.temperature = kTemperatureUsual;
   sampling.top_p = 0.5f;
   sampling.top_k = 3;
   sampling.min_p = 0.1f;
@@ -22,13 +23,13 @@ TEST(Conversation, MakesABodyThatTheChatApiTakes) {
   sampling.seed = 9;
   sampling.stop = {"END", "\n\n"};
   Conversation conversation(sampling, "Be short.");
-  conversation.Add("hi", "hello \"you\"");
+  conversation.Add("hi", {.content = "hello \"you\""});
   const auto request = api::ParseChatRequest(conversation.BodyFor("m", "bye\n"), {});
   ASSERT_TRUE(request.ok()) << request.status().ToString();
-  ASSERT_EQ(request->messages.size(), 4u);
-  EXPECT_EQ(request->messages[0].role, "system");
-  EXPECT_EQ(request->messages[2].content, "hello \"you\"");
-  EXPECT_EQ(request->messages[3].content, "bye\n");
+  ASSERT_EQ(request->input.messages.size(), 4u);
+  EXPECT_EQ(request->input.messages[0].role, "system");
+  EXPECT_EQ(request->input.messages[2].content, "hello \"you\"");
+  EXPECT_EQ(request->input.messages[3].content, "bye\n");
   EXPECT_FLOAT_EQ(request->sampling.temperature, 0.7f);
   EXPECT_FLOAT_EQ(request->sampling.top_p, 0.5f);
   EXPECT_EQ(request->sampling.top_k, 3u);
@@ -40,11 +41,59 @@ TEST(Conversation, MakesABodyThatTheChatApiTakes) {
 
 TEST(Conversation, ResetForgetsTheTurnsAndKeepsTheSystemText) {
   Conversation conversation({}, "Be short.");
-  conversation.Add("a", "b");
+  conversation.Add("a", {.content = "b"});
   conversation.Reset();
   const auto body = nlohmann::json::parse(conversation.BodyFor("m", "c"));
   EXPECT_EQ(body["messages"].size(), 2u);
   EXPECT_EQ(conversation.turns(), 0u);
+}
+
+TEST(Conversation, GoesOnWithTheResultsOfCalls) {
+  ChatSampling sampling;
+  sampling.thinking = "off";
+  sampling.effort = "42";
+  sampling.tools_json = R"([{"type":"function","function":{"name":"f"}}])";
+  Conversation conversation(sampling, "");
+  conversation.Add("go", {.reasoning = "r",
+                          .content = "",
+                          .calls = {{.name = "f", .arguments = "{}"}, {.name = "f"}}});
+  ASSERT_EQ(conversation.waiting().size(), 2u);
+  conversation.AddResult("one");
+  api::ChatLimits limits;
+  limits.abilities = {.tools = true, .reasoning = true};
+  const auto request = api::ParseChatRequest(conversation.BodyFor("m", "two"), limits);
+  ASSERT_TRUE(request.ok()) << request.status().ToString();
+  const std::vector<text::ChatMessage>& messages = request->input.messages;
+  ASSERT_EQ(messages.size(), 4u);
+  EXPECT_EQ(messages[1].reasoning, "r");
+  EXPECT_EQ(messages[2].tool_call_id, messages[1].tool_calls[0].id);
+  EXPECT_EQ(messages[3].tool_call_id, messages[1].tool_calls[1].id);
+  EXPECT_EQ(messages[3].content, "two");
+  EXPECT_EQ(request->input.thinking, false);
+  EXPECT_EQ(request->input.effort, "42");
+  EXPECT_EQ(request->input.tools.size(), 1u);
+}
+
+std::string Printed(bool terminal, const std::vector<text::AnswerDelta>& deltas) {
+  AnswerPrinter printer(terminal);
+  std::string out;
+  for (const text::AnswerDelta& delta : deltas) out += printer.Show(delta);
+  return out + printer.End();
+}
+
+TEST(AnswerPrinter, TellsThoughtsContentAndCallsApart) {
+  using Kind = text::AnswerDelta::Kind;
+  const std::vector<text::AnswerDelta> deltas = {
+      {Kind::kReasoning, "h"}, {Kind::kReasoning, "m\x1b"}, {Kind::kContent, "ok"},
+      {Kind::kCallBegin, "f"}, {Kind::kArguments, "{"},     {Kind::kArguments, "}"},
+      {Kind::kCallBegin, "g"}, {Kind::kArguments, "{}"}};
+  EXPECT_EQ(Printed(false, deltas),
+            "<think>\nhm\x1b\n</think>\nok\n[calls f({})]\n"
+            "[calls g({})]\n");
+  EXPECT_EQ(Printed(true, deltas),
+            "\x1b[2mhm\xEF\xBF\xBD\x1b[0m\n\nok\n[calls f({})]\n"
+            "[calls g({})]\n");
+  EXPECT_EQ(Printed(true, {{Kind::kReasoning, "cut"}}), "\x1b[2mcut\x1b[0m\n\n");
 }
 
 TEST(RunChat, AnEmptyMessageIsAMistakeAndNoConversation) {
@@ -56,7 +105,7 @@ TEST(RunChat, AnEmptyMessageIsAMistakeAndNoConversation) {
 }
 
 TEST(ReadChunk, GathersTextReasonUsageAndSeed) {
-  std::string text;
+  std::vector<text::AnswerDelta> deltas;
   AnswerEnd end;
   for (
       const char* chunk :
@@ -65,28 +114,44 @@ TEST(ReadChunk, GathersTextReasonUsageAndSeed) {
        R"({"choices":[{"index":0,"delta":{"content":"lo"}}],"usage":null})",
        R"({"choices":[{"index":0,"delta":{},"finish_reason":"length"}]})",
        R"({"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}})"}) {
-    ASSERT_TRUE(ReadChunk(chunk, text, end).ok()) << chunk;
+    ASSERT_TRUE(ReadChunk(chunk, deltas, end).ok()) << chunk;
   }
-  EXPECT_EQ(text, "Hello");
+  EXPECT_EQ(deltas, (std::vector<text::AnswerDelta>{{text::AnswerDelta::Kind::kContent, "Hello"}}));
   EXPECT_EQ(end.finish_reason, "length");
   EXPECT_EQ(end.prompt_tokens, 3u);
   EXPECT_EQ(end.completion_tokens, 2u);
   EXPECT_EQ(end.seed, -7);
 }
 
-TEST(ReadChunk, SurvivesWhatItDoesNotExpect) {
-  std::string text;
+TEST(ReadChunk, GathersReasoningAndCalls) {
+  using Kind = text::AnswerDelta::Kind;
+  std::vector<text::AnswerDelta> deltas;
   AnswerEnd end;
-  EXPECT_EQ(ReadChunk("nonsense", text, end).code(), base::Code::kCorrupt);
-  EXPECT_EQ(ReadChunk("[]", text, end).code(), base::Code::kCorrupt);
+  for (const char* chunk :
+       {R"({"choices":[{"delta":{"reasoning_content":"hm"}}]})",
+        R"({"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","type":"function",)"
+        R"("function":{"name":"f","arguments":""}}]}}]})",
+        R"({"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}}]})"}) {
+    ASSERT_TRUE(ReadChunk(chunk, deltas, end).ok()) << chunk;
+  }
+  EXPECT_EQ(deltas,
+            (std::vector<text::AnswerDelta>{
+                {Kind::kReasoning, "hm"}, {Kind::kCallBegin, "f"}, {Kind::kArguments, "{}"}}));
+}
+
+TEST(ReadChunk, SurvivesWhatItDoesNotExpect) {
+  std::vector<text::AnswerDelta> deltas;
+  AnswerEnd end;
+  EXPECT_EQ(ReadChunk("nonsense", deltas, end).code(), base::Code::kCorrupt);
+  EXPECT_EQ(ReadChunk("[]", deltas, end).code(), base::Code::kCorrupt);
   for (const char* chunk :
        {"{}", R"({"choices":7})", R"({"choices":[7]})", R"({"choices":[{"delta":[]}]})",
         R"({"choices":[{"delta":{"content":7}}],"usage":{"prompt_tokens":-1}})"}) {
-    EXPECT_TRUE(ReadChunk(chunk, text, end).ok()) << chunk;
+    EXPECT_TRUE(ReadChunk(chunk, deltas, end).ok()) << chunk;
   }
-  EXPECT_EQ(text, "");
+  EXPECT_TRUE(deltas.empty());
   const base::Status error =
-      ReadChunk(R"({"error":{"message":"no room","code":"full"}})", text, end);
+      ReadChunk(R"({"error":{"message":"no room","code":"full"}})", deltas, end);
   EXPECT_EQ(error.message(), "no room");
   EXPECT_EQ(error.reason(), "full");
 }

@@ -153,6 +153,7 @@ base::Result<LineRequest> ParseLine(std::string_view text, uint64_t index,
   limits.json.bytes_max = kInputLineBytesMax;
   limits.json.nodes_max = kLineNodesMax;
   limits.vocabulary_size = defaults.vocabulary_size;
+  limits.abilities = defaults.abilities;
   ASSIGN_OR_RETURN(const api::JsonValue root, api::ParseJson(text, limits.json));
   if (root.kind != api::JsonKind::kObject) return InvalidArgument("", "a line is one JSON object");
 
@@ -182,23 +183,20 @@ base::Result<LineRequest> ParseLine(std::string_view text, uint64_t index,
 
 namespace {
 
-base::Result<std::vector<base::TokenId>> PromptTokens(const LineRequest& line,
-                                                      const LineModel& model) {
-  if (!line.has_prompt()) {
-    return api::EncodeChat(line.chat.messages, model.chat_template, model.tokenizer,
-                           model.context_max);
-  }
-  std::vector<base::TokenId> tokens;
+// What a line's prompt is, as a chat's prompt: that of a text asks for nothing else.
+base::Result<text::ChatPrompt> MakePrompt(const LineRequest& line, const LineModel& model) {
+  if (!line.has_prompt()) return model.chat_format.Encode(line.chat.input, model.context_max);
+  text::ChatPrompt prompt;
   if (const auto* given = std::get_if<std::vector<base::TokenId>>(&line.prompt)) {
-    tokens = *given;
+    prompt.tokens = *given;
   } else {
     auto encoded = model.tokenizer.Encode(std::get<std::string>(line.prompt),
                                           text::ControlTokens::kParse, /*add_special=*/true);
     if (!encoded.ok()) return InvalidArgument("prompt", encoded.status().message());
-    tokens = std::move(encoded).value();
+    prompt.tokens = std::move(encoded).value();
   }
-  if (tokens.empty()) return InvalidArgument("prompt", "the prompt is empty");
-  return tokens;
+  if (prompt.tokens.empty()) return InvalidArgument("prompt", "the prompt is empty");
+  return prompt;
 }
 
 base::Status TooLong(std::string field, std::string message) {
@@ -242,20 +240,14 @@ base::Result<std::vector<engine::Request>> BuildRequests(const LineRequest& line
                                                          const LineDefaults& defaults,
                                                          const LineModel& model) {
   engine::Request first{};
-  ASSIGN_OR_RETURN(first.prompt, PromptTokens(line, model));
-  first.sampling = line.chat.sampling;
+  ASSIGN_OR_RETURN(text::ChatPrompt prompt, MakePrompt(line, model));
+  RETURN_IF_ERROR(api::ApplyPrompt(line.chat, std::move(prompt), model.grammars, first));
   first.speculation = line.chat.speculation;
   first.priority = line.chat.priority.value_or(engine::Priority::kBatch);
   first.prompt_logprobs = line.prompt_logprobs;
   ASSIGN_OR_RETURN(first.sampling.tokens_max,
                    TokensMax(line, defaults, first.prompt.size(), model.context_max));
   RETURN_IF_ERROR(CheckEntries(line, first));
-  if (line.chat.grammar) {
-    if (model.grammars == nullptr) {
-      return InvalidArgument("response_format", "no grammars are enforced here");
-    }
-    ASSIGN_OR_RETURN(first.grammar, model.grammars->Compile(*line.chat.grammar));
-  }
   std::vector<engine::Request> requests;
   for (uint32_t done = 0; done < line.samples; done += engine::kSamplesMax) {
     engine::Request request = first;

@@ -13,7 +13,7 @@
 #include "api/chat_request.h"
 #include "base/result.h"
 #include "engine/request.h"
-#include "text/chat_template.h"
+#include "text/chat_format.h"
 #include "text/grammar_compiler.h"
 #include "text/tokenizer.h"
 
@@ -48,6 +48,7 @@ struct LineDefaults {
   uint64_t seed = 0;        // of the run
   uint32_t tokens_max = 0;  // for lines that give no max_tokens; 0 = to the context's end
   uint32_t vocabulary_size = UINT32_MAX;
+  text::ChatAbilities abilities = {};  // what messages and their like may ask for
   LineKind kind = LineKind::kGenerate;
   uint32_t samples = 1;  // for lines that give no n
 };
@@ -60,7 +61,7 @@ base::Result<LineRequest> ParseLine(std::string_view text, uint64_t index,
                                     const LineDefaults& defaults, std::string* id_json = nullptr);
 
 struct LineModel {
-  const text::ChatTemplate& chat_template;
+  const text::ChatFormat& chat_format;
   const text::Tokenizer& tokenizer;
   uint32_t context_max;
   text::GrammarCompiler* grammars = nullptr;  // null: lines that need one are refused

@@ -54,8 +54,8 @@ TEST(ParseLine, TellsTheIdOfARefusedLine) {
 
 TEST(BuildRequests, KeepsPromptAndAnswerWithinTheContext) {
   const auto tokenizer = api::testing::MakeByteTokenizer();
-  const auto chat_template = api::testing::MakeTemplate();
-  const LineModel model{*chat_template, *tokenizer, 20};
+  const auto chat_format = api::testing::MakeChatFormat(*tokenizer);
+  const LineModel model{*chat_format, *tokenizer, 20};
   const auto build = [&](const char* text, uint32_t standard) {
     const auto line = ParseLine(text, 0, {});
     auto requests = BuildRequests(line.value(), {.seed = 0, .tokens_max = standard}, model);
@@ -75,8 +75,8 @@ TEST(BuildRequests, KeepsPromptAndAnswerWithinTheContext) {
 
 TEST(BuildRequests, TakesTokenIdsAsTheyAre) {
   const auto tokenizer = api::testing::MakeByteTokenizer();
-  const auto chat_template = api::testing::MakeTemplate();
-  const LineModel model{*chat_template, *tokenizer, 20};
+  const auto chat_format = api::testing::MakeChatFormat(*tokenizer);
+  const LineModel model{*chat_format, *tokenizer, 20};
   const LineDefaults defaults{.vocabulary_size = tokenizer->size()};
   const auto line = ParseLine(R"({"prompt": [65, 257, 0]})", 0, defaults);
   ASSERT_TRUE(line.ok()) << line.status().ToString();
@@ -91,8 +91,8 @@ TEST(BuildRequests, TakesTokenIdsAsTheyAre) {
 
 TEST(BuildRequests, ManySamplesBecomeRequestsWithSeedsOfTheirOwn) {
   const auto tokenizer = api::testing::MakeByteTokenizer();
-  const auto chat_template = api::testing::MakeTemplate();
-  const LineModel model{*chat_template, *tokenizer, 20};
+  const auto chat_format = api::testing::MakeChatFormat(*tokenizer);
+  const LineModel model{*chat_format, *tokenizer, 20};
   const LineDefaults defaults{.seed = 3, .kind = LineKind::kRollout, .samples = 37};
   const auto line = ParseLine(R"({"prompt": "x"})", 5, defaults);
   const auto requests = BuildRequests(line.value(), defaults, model);
@@ -118,8 +118,8 @@ TEST(BuildRequests, ManySamplesBecomeRequestsWithSeedsOfTheirOwn) {
 
 TEST(BuildRequests, BoundsWhatALineOfAnswersMayHold) {
   const auto tokenizer = api::testing::MakeByteTokenizer();
-  const auto chat_template = api::testing::MakeTemplate();
-  const LineModel model{*chat_template, *tokenizer, 1u << 20};
+  const auto chat_format = api::testing::MakeChatFormat(*tokenizer);
+  const LineModel model{*chat_format, *tokenizer, 1u << 20};
   const LineDefaults defaults{.kind = LineKind::kRollout};
   const auto build = [&](const char* text) {
     return BuildRequests(ParseLine(text, 0, defaults).value(), defaults, model).status();

@@ -130,8 +130,7 @@ class GenerateTest : public testing::Test {
     return RunJob(job);
   }
   base::Result<LineTotals> RunJob(const LineJob& job) {
-    return AnswerLines(job,
-                       {generator_, {*template_, *tokenizer_, 1000}, clock_, NoProgress(), {}});
+    return AnswerLines(job, {generator_, {*format_, *tokenizer_, 1000}, clock_, NoProgress(), {}});
   }
   static std::vector<std::string> LinesOf(std::string_view text) {
     std::vector<std::string> lines;
@@ -146,7 +145,7 @@ class GenerateTest : public testing::Test {
   base::ScratchFolder scratch_;
   std::string folder_;
   std::unique_ptr<text::Tokenizer> tokenizer_ = api::testing::MakeByteTokenizer();
-  std::unique_ptr<text::ChatTemplate> template_ = api::testing::MakeTemplate();
+  std::unique_ptr<text::ChatFormat> format_ = api::testing::MakeChatFormat(*tokenizer_);
   base::ManualClock clock_;
   BackwardsGenerator generator_;
   size_t group_size_ = 3;
@@ -361,7 +360,7 @@ TEST_F(GenerateTest, ARolloutTellsIdsLogprobsSeedsAndWeightsOfEverySample) {
   job.defaults.samples = 20;
   generator_.expected = 3;
   const LineParts parts{generator_,
-                        {*template_, *tokenizer_, 1000},
+                        {*format_, *tokenizer_, 1000},
                         clock_,
                         NoProgress(),
                         {"c0ffee", "plumb.1-f16kv", "fp_1"}};

@@ -14,6 +14,7 @@
 #include "engine/model_drafter.h"
 #include "engine/vocabulary.h"
 #include "model/inspect.h"
+#include "text/deepseek_token_classes.h"
 
 namespace plumb::cli {
 namespace {
@@ -139,6 +140,7 @@ model::LoadOptions LocalEngine::OptionsToLoad() const {
   options.logits_rows_max =
       std::min(rows_max, std::max(settings_.sequences + engine::kDraftsMax, kLogitsRowsMin));
   options.context_max = settings_.context;
+  options.token_classes = [this] { return text::DeepseekTokenClasses(*text_.tokenizer); };
   options.kv_format = settings_.kv_format == "q8" ? tensor::KvFormat::kQ8 : tensor::KvFormat::kF16;
   return options;
 }
@@ -170,9 +172,9 @@ base::Status LocalEngine::CheckReplacement(const model::Checkpoint& file) const 
     return base::InvalidArgument(
         "model", "its tokenizer is another than the served model's; restart with it instead");
   }
-  if (text.chat_template->source() != text_.chat_template->source()) {
+  if (text.chat_format->id() != text_.chat_format->id()) {
     return base::InvalidArgument(
-        "model", "its chat template is another than the served model's; restart with it instead");
+        "model", "its chat format is another than the served model's; restart with it instead");
   }
   ASSIGN_OR_RETURN(const model::Inspection inspection, model::Inspect(file));
   const uint64_t needed = inspection.memory.weight_bytes + inspection.memory.workspace_bytes;

@@ -46,8 +46,8 @@ class LocalEngine {
   engine::Engine& engine() { return *engine_; }
   text::GrammarCompiler& grammars() { return *grammars_; }
   const text::Tokenizer& tokenizer() const { return *text_.tokenizer; }
-  // For a model without one: a template that refuses every conversation, saying so.
-  const text::ChatTemplate& chat_template() const { return *text_.chat_template; }
+  // For a model without one: a format that refuses every conversation, saying so.
+  const text::ChatFormat& chat_format() const { return *text_.chat_format; }
   bool can_chat() const { return text_.can_chat; }
   const std::string& id() const { return target_.reference.id; }
   // Names content and arithmetic: equal fingerprints give equal answers.
@@ -59,7 +59,7 @@ class LocalEngine {
   std::string Summary() const;
 
   // Other weights in the place of the served ones, loaded beside them and put in place by
-  // Engine::SwapModel, with its errors. They must have the same shape, tokenizer and chat template
+  // Engine::SwapModel, with its errors. They must have the same shape, tokenizer and chat format
   // (kInvalidArgument, field "model"). kOverloaded: no memory for both; the errors of loading.
   // `announce` learns version and fingerprint just before the first answer may come from them; an
   // error may still follow. On an error the old ones answer as before. Thread: one at a time, and

@@ -31,11 +31,15 @@ LocalTalker::~LocalTalker() { local_.engine().Stop(); }
 base::Status LocalTalker::Start(const std::string& body, AnswerSink& sink) {
   api::ChatLimits limits;
   limits.vocabulary_size = local_.tokenizer().size();
+  limits.abilities = abilities();
   ASSIGN_OR_RETURN(const api::ChatRequest chat, api::ParseChatRequest(body, limits));
+  ASSIGN_OR_RETURN(text::ChatPrompt prompt,
+                   local_.chat_format().Encode(chat.input, local_.engine().context_max()));
+  parser_ = local_.chat_format().NewParser(prompt);
+  prompt_stops_ = prompt.stops;
+  calls_ = 0;
   engine::Request request{};
-  ASSIGN_OR_RETURN(request.prompt,
-                   api::EncodeChat(chat.messages, local_.chat_template(), local_.tokenizer(),
-                                   local_.engine().context_max()));
+  RETURN_IF_ERROR(api::ApplyPrompt(chat, std::move(prompt), &local_.grammars(), request));
   const uint64_t size = request.prompt.size();
   const uint64_t context = local_.engine().context_max();
   if (size >= context) {
@@ -46,7 +50,6 @@ base::Status LocalTalker::Start(const std::string& body, AnswerSink& sink) {
   }
   request.id = engine::RequestId{++last_id_};
   request.priority = engine::Priority::kInteractive;
-  request.sampling = chat.sampling;
   if (!chat.seed_given) request.sampling.seed = base::EntropySeed() & kSeedMask;
   const auto room = static_cast<uint32_t>(context - size);
   request.sampling.tokens_max = std::min(chat.tokens_max.value_or(room), room);
@@ -58,7 +61,12 @@ base::Status LocalTalker::Start(const std::string& body, AnswerSink& sink) {
 void LocalTalker::Cancel() { local_.engine().Cancel(engine::RequestId{last_id_}); }
 
 void LocalTalker::OnEvent(engine::TokenEvent event) {
-  AnswerPiece piece{std::move(event.text), std::nullopt};
+  AnswerPiece piece;
+  parser_->Push(event.text, piece.deltas);
+  const bool by_model = event.finish && api::EndedByModel(*event.finish, prompt_stops_);
+  if (event.finish) parser_->Finish(by_model, piece.deltas);
+  for (const text::AnswerDelta& delta : piece.deltas)
+    calls_ += delta.kind == text::AnswerDelta::Kind::kCallBegin ? 1 : 0;
   if (event.finish) {
     const engine::Finish& finish = *event.finish;
     AnswerEnd end{.status = {},
@@ -69,7 +77,8 @@ void LocalTalker::OnEvent(engine::TokenEvent event) {
     if (finish.reason == engine::FinishReason::kError) {
       end.status = finish.status;
     } else if (finish.reason != engine::FinishReason::kCancelled) {
-      end.finish_reason = api::FinishReasonName(finish.reason);
+      end.finish_reason =
+          by_model && calls_ > 0 ? "tool_calls" : api::FinishReasonName(finish.reason);
     }
     piece.end = std::move(end);
   }

@@ -3,6 +3,10 @@
 // that it means what it would mean to a server.
 #pragma once
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "base/clock.h"
 #include "cli/local_engine.h"
 #include "cli/talker.h"
@@ -17,6 +21,7 @@ class LocalTalker final : public Talker, private engine::EventSink {
   ~LocalTalker() override;
 
   const std::string& model() const override { return local_.id(); }
+  text::ChatAbilities abilities() const override { return local_.chat_format().abilities(); }
   base::Status Start(const std::string& body, AnswerSink& sink) override;
   void Cancel() override;
 
@@ -25,7 +30,10 @@ class LocalTalker final : public Talker, private engine::EventSink {
   void OnEvent(engine::TokenEvent event) override;
 
   LocalEngine& local_;
-  AnswerSink* sink_ = nullptr;  // of the running answer
+  AnswerSink* sink_ = nullptr;                  // of the running answer
+  std::unique_ptr<text::AnswerParser> parser_;  // likewise
+  std::vector<std::string> prompt_stops_;
+  uint32_t calls_ = 0;  // begun in it
   int64_t seed_ = 0;
   uint64_t last_id_ = 0;
 };

@@ -3,9 +3,12 @@
 #include "cli/model_text.h"
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "engine/vocabulary.h"
+#include "text/deepseek_v41_format.h"
+#include "text/jinja_chat_format.h"
 
 namespace plumb::cli {
 namespace {
@@ -18,6 +21,28 @@ base::Status In(std::string_view what, const base::Status& status) {
   return base::Status(status.code(), std::string(what) + ": " + status.message());
 }
 
+base::Status LoadFormat(const model::Checkpoint& file, ModelText& loaded) {
+  constexpr std::string_view kArchitecture = "general.architecture";
+  const text::Tokenizer& tokenizer = *loaded.tokenizer;
+  if (file.Has(kArchitecture)) {
+    ASSIGN_OR_RETURN(const std::string_view architecture, file.Text(kArchitecture));
+    if (architecture == text::kDeepseekV41) {
+      ASSIGN_OR_RETURN(loaded.chat_format, text::DeepseekV41Format::Create(tokenizer));
+      loaded.can_chat = true;
+      return base::OkStatus();
+    }
+  }
+  ASSIGN_OR_RETURN(const std::string source, engine::ReadChatTemplate(file));
+  loaded.can_chat = !source.empty();
+  text::TemplateVariables names;
+  if (const auto bos = tokenizer.bos()) names.bos_token = tokenizer.TokenName(*bos);
+  if (const auto eos = tokenizer.eos()) names.eos_token = tokenizer.TokenName(*eos);
+  ASSIGN_OR_RETURN(auto compiled, text::ChatTemplate::Compile(
+                                      loaded.can_chat ? source : kNoTemplate, std::move(names)));
+  loaded.chat_format = std::make_unique<text::JinjaChatFormat>(std::move(compiled), tokenizer);
+  return base::OkStatus();
+}
+
 }  // namespace
 
 base::Result<ModelText> LoadModelText(const model::Checkpoint& file) {
@@ -25,16 +50,8 @@ base::Result<ModelText> LoadModelText(const model::Checkpoint& file) {
   auto tokenizer = engine::MakeTokenizer(file);
   if (!tokenizer.ok()) return In("tokenizer", tokenizer.status());
   loaded.tokenizer = std::move(tokenizer).value();
-  const auto source = engine::ReadChatTemplate(file);
-  if (!source.ok()) return In("chat template", source.status());
-  loaded.can_chat = !source->empty();
-  text::TemplateVariables names;
-  if (const auto bos = loaded.tokenizer->bos()) names.bos_token = loaded.tokenizer->TokenName(*bos);
-  if (const auto eos = loaded.tokenizer->eos()) names.eos_token = loaded.tokenizer->TokenName(*eos);
-  auto compiled =
-      text::ChatTemplate::Compile(loaded.can_chat ? *source : kNoTemplate, std::move(names));
-  if (!compiled.ok()) return In("chat template", compiled.status());
-  loaded.chat_template = std::move(compiled).value();
+  base::Status status = LoadFormat(file, loaded);
+  if (!status.ok()) return In("chat template", status);
   return loaded;
 }
 

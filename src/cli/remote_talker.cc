@@ -53,15 +53,32 @@ base::Status ErrorOf(int http_status, std::string_view body) {
   return std::move(status).WithReason(TextOf(At(error, "code")));
 }
 
+void ReadDelta(const Json& delta, std::vector<text::AnswerDelta>& deltas) {
+  using Kind = text::AnswerDelta::Kind;
+  const auto add = [&](Kind kind, const Json& value) {
+    const std::string text = TextOf(value);
+    if (!text.empty()) text::AppendDelta(deltas, kind, text);
+  };
+  add(Kind::kReasoning, At(delta, "reasoning_content"));
+  add(Kind::kContent, At(delta, "content"));
+  const Json& calls = At(delta, "tool_calls");
+  if (!calls.is_array()) return;
+  for (const Json& call : calls) {
+    add(Kind::kCallBegin, At(At(call, "function"), "name"));
+    add(Kind::kArguments, At(At(call, "function"), "arguments"));
+  }
+}
+
 }  // namespace
 
-base::Status ReadChunk(std::string_view json, std::string& text, AnswerEnd& end) {
+base::Status ReadChunk(std::string_view json, std::vector<text::AnswerDelta>& deltas,
+                       AnswerEnd& end) {
   const Json chunk = ParseLeniently(json);
   if (!chunk.is_object()) return base::Corrupt("the server's stream is not JSON");
   if (chunk.contains("error")) return ErrorOf(500, json);
   const Json& choices = At(chunk, "choices");
   if (choices.is_array() && !choices.empty()) {
-    text += TextOf(At(At(choices[0], "delta"), "content"));
+    ReadDelta(At(choices[0], "delta"), deltas);
     const std::string reason = TextOf(At(choices[0], "finish_reason"));
     if (!reason.empty()) end.finish_reason = Printable(reason, 40);
   }
@@ -151,12 +168,12 @@ void RemoteTalker::Read(const net::HttpClientRequest& request, AnswerSink& sink)
             }
             std::vector<net::SseEvent> events;
             stream_error = parser.Feed(bytes, events);
-            std::string text;
+            std::vector<text::AnswerDelta> deltas;
             for (const net::SseEvent& event : events) {
               if (!stream_error.ok() || event.data == "[DONE]") break;
-              stream_error = ReadChunk(event.data, text, end);
+              stream_error = ReadChunk(event.data, deltas, end);
             }
-            if (!text.empty()) sink.OnPiece({std::move(text), std::nullopt});
+            if (!deltas.empty()) sink.OnPiece({std::move(deltas), std::nullopt});
             return stream_error.ok();
           }};
   const base::Status status = net::FetchStream(request, {}, clock_, &cancel_, body_sink);
@@ -171,7 +188,7 @@ void RemoteTalker::Read(const net::HttpClientRequest& request, AnswerSink& sink)
   } else if (end.finish_reason.empty()) {
     end.status = base::Status(base::Code::kUnavailable, "the server's stream ended too early");
   }
-  sink.OnPiece({"", std::move(end)});
+  sink.OnPiece({{}, std::move(end)});
 }
 
 }  // namespace plumb::cli

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -47,9 +48,10 @@ class RemoteTalker final : public Talker {
   base::Thread thread_;
 };
 
-// One event of a chat completion stream into the piece it holds: new text, or parts of the end
-// (finish reason, usage, seed), which gather in `end`. kCorrupt: not such an event; or the error
-// that the server reports in it.
-base::Status ReadChunk(std::string_view json, std::string& text, AnswerEnd& end);
+// One event of a chat completion stream into the piece it holds: more of the answer, or parts of
+// the end (finish reason, usage, seed), which gather in `end`. kCorrupt: not such an event; or the
+// error that the server reports in it.
+base::Status ReadChunk(std::string_view json, std::vector<text::AnswerDelta>& deltas,
+                       AnswerEnd& end);
 
 }  // namespace plumb::cli

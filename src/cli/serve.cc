@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "api/admin.h"
-#include "api/chat_prompt.h"
 #include "api/service.h"
 #include "base/disk.h"
 #include "cli/report.h"
@@ -76,15 +75,14 @@ api::ServiceConfig ServiceConfigFor(const ServeSettings& settings, LocalEngine& 
 // A context that does not hold an empty message would refuse every request.
 base::Status CheckContext(const LocalEngine& local, uint32_t context_max) {
   if (!local.can_chat()) return base::OkStatus();
-  const text::ChatMessage empty{.role = "user", .content = "", .name = ""};
-  const auto prompt = api::EncodeChat({&empty, 1}, local.chat_template(), local.tokenizer(),
-                                      std::numeric_limits<uint32_t>::max());
+  const text::ChatInput empty{.messages = {{.role = "user", .content = ""}}};
+  const auto prompt = local.chat_format().Encode(empty, std::numeric_limits<uint32_t>::max());
   // A template may refuse an empty message: that is for its callers to hear.
-  if (!prompt.ok() || prompt->size() < context_max) return base::OkStatus();
+  if (!prompt.ok() || prompt->tokens.size() < context_max) return base::OkStatus();
   return base::InvalidArgument(
       "--context", fmt::format("--context: {} tokens do not hold an empty conversation, which has "
                                "{} with this model; allow more",
-                               context_max, prompt->size()));
+                               context_max, prompt->tokens.size()));
 }
 
 // An error of net, with the flag at fault in front.
@@ -213,7 +211,7 @@ base::Status RunServe(const ServeSettings& settings, const VariableReader& varia
       ServiceConfigFor(settings, *local, clock),
       {.generator = engine,
        .tokenizer = local->tokenizer(),
-       .chat_template = local->chat_template(),
+       .chat_format = local->chat_format(),
        .keys = keys,
        .metrics = metrics,
        .logger = logger,

@@ -7,23 +7,26 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
+#include "text/answer_parser.h"
+#include "text/chat_format.h"
 
 namespace plumb::cli {
 
 // How an answer ended. `status` not ok: it failed, and what came so far is not an answer.
 struct AnswerEnd {
   base::Status status;
-  std::string finish_reason;  // "stop", "length", "cancelled"
+  std::string finish_reason;  // "stop", "length", "tool_calls", "cancelled"
   uint64_t prompt_tokens = 0;
   uint64_t completion_tokens = 0;
   std::optional<int64_t> seed;
 };
 
 struct AnswerPiece {
-  std::string text;              // whole characters
-  std::optional<AnswerEnd> end;  // set exactly once, on the last piece
+  std::vector<text::AnswerDelta> deltas;  // whole characters
+  std::optional<AnswerEnd> end;           // set exactly once, on the last piece
 };
 
 class AnswerSink {
@@ -40,6 +43,8 @@ class Talker {
 
   // "smollm2-135m", as `model` in a request.
   virtual const std::string& model() const = 0;
+  // As far as is known; of a server, nothing is.
+  virtual text::ChatAbilities abilities() const { return {}; }
 
   // Ok: the sink gets pieces until the one with `end`, and must live until then. Else the request
   // was refused, and the sink is not called.

@@ -22,7 +22,7 @@ GrammarSpec CallGrammar(const ChatInput& input) {
     names += (names.empty() ? "" : "|") + tool.name;
   }
   GrammarSpec spec{.kind = GrammarKind::kRegex};
-  spec.source = fmt::format("<｜DSML｜ invoke name=\"({})\">\\n(?s:.*)", names);
+  spec.source = fmt::format("<｜DSML｜ invoke name=\"({})\">\\n(.|\\n)*", names);
   return spec;
 }
 

@@ -83,7 +83,7 @@ void CheckJson(std::string_view body) {
 
 void CheckRanges(const ChatRequest& request) {
   const plumb::engine::SamplingParams& sampling = request.sampling;
-  CHECK(!request.model.empty() && !request.messages.empty());
+  CHECK(!request.model.empty() && !request.input.messages.empty());
   CHECK(request.samples >= 1 && request.samples <= plumb::engine::kSamplesMax);
   CHECK(!request.tokens_max || (*request.tokens_max >= 1 && *request.tokens_max <= INT32_MAX));
   CHECK(sampling.temperature >= 0 && sampling.temperature <= 2);

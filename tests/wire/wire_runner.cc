@@ -10,6 +10,7 @@
 
 #include "api/service.h"
 #include "api/testing/byte_vocabulary.h"
+#include "api/testing/deepseek_vocabulary.h"
 #include "api/testing/fake_generator.h"
 #include "base/disk.h"
 #include "net/http_client.h"
@@ -60,11 +61,15 @@ class Script {
 
 // The parts that `plumb serve` has, in the same order.
 struct Server {
-  explicit Server(std::vector<std::string> api_keys)
-      : keys(tenancy::ApiKeys::FromKeys(api_keys).value()),
+  Server(std::vector<std::string> api_keys, bool deepseek)
+      : tokenizer(deepseek ? api::testing::MakeDeepseekTokenizer()
+                           : api::testing::MakeByteTokenizer()),
+        chat_format(deepseek ? api::testing::MakeDeepseekFormat(*tokenizer)
+                             : api::testing::MakeChatFormat(*tokenizer)),
+        keys(tenancy::ApiKeys::FromKeys(api_keys).value()),
         service(Config(), {generator,
                            *tokenizer,
-                           *chat_template,
+                           *chat_format,
                            keys,
                            metrics,
                            logger,
@@ -89,8 +94,8 @@ struct Server {
     return config;
   }
 
-  std::unique_ptr<text::Tokenizer> tokenizer = api::testing::MakeByteTokenizer();
-  std::unique_ptr<text::ChatTemplate> chat_template = api::testing::MakeTemplate();
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  std::unique_ptr<text::ChatFormat> chat_format;
   text::GrammarCompiler grammars{*tokenizer};
   tenancy::ApiKeys keys;
   telemetry::Metrics metrics{api::Service::RoutePatterns(), "0", "fake"};
@@ -126,7 +131,11 @@ class Player {
   std::optional<std::string> PlayRequest(const TalkLine& line) {
     if (line.word == "key") {
       if (server_) return "key comes before everything else";
-      server_ = std::make_unique<Server>(std::vector<std::string>{line.rest});
+      server_ = std::make_unique<Server>(std::vector<std::string>{line.rest}, deepseek_);
+    } else if (line.word == "model") {
+      if (server_) return "model comes before everything else";
+      if (line.rest != "deepseek") return "no such model here";
+      deepseek_ = true;
     } else if (line.word == "say") {
       PlaySay(line.rest);
     } else if (line.word == "chunk") {
@@ -219,10 +228,11 @@ class Player {
   }
 
   Server& server() {
-    if (!server_) server_ = std::make_unique<Server>(std::vector<std::string>{});
+    if (!server_) server_ = std::make_unique<Server>(std::vector<std::string>{}, deepseek_);
     return *server_;
   }
 
+  bool deepseek_ = false;  // the chat format
   std::unique_ptr<Server> server_;
   net::HttpClientRequest request_;
   std::string path_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "text/chat_template.h"
+#include "text/jinja_chat_format.h"
 #include "text/tokenizer.h"
 
 namespace plumb::api::testing {
@@ -56,6 +57,11 @@ constexpr std::string_view kTemplateSource =
 inline std::unique_ptr<text::ChatTemplate> MakeTemplate() {
   return text::ChatTemplate::Compile(kTemplateSource, {.bos_token = "", .eos_token = "<|im_end|>"})
       .value();
+}
+
+// Borrows the tokenizer.
+inline std::unique_ptr<text::ChatFormat> MakeChatFormat(const text::Tokenizer& tokenizer) {
+  return std::make_unique<text::JinjaChatFormat>(MakeTemplate(), tokenizer);
 }
 
 // One token per byte; `end` adds the end token.

@@ -13,6 +13,7 @@
 
 #include "api/service.h"
 #include "api/testing/byte_vocabulary.h"
+#include "api/testing/deepseek_vocabulary.h"
 #include "api/testing/fake_exchange.h"
 #include "api/testing/fake_generator.h"
 #include "net/sse.h"
@@ -23,14 +24,19 @@ using nlohmann::json;
 
 constexpr uint32_t kContextMax = 4096;
 
+enum class FixtureModel { kTemplate, kDeepseek };
+
 struct ServiceFixture {
   explicit ServiceFixture(FakeScript script, std::vector<std::string> api_keys = {},
-                          ChatOptions chat = {})
-      : keys(tenancy::ApiKeys::FromKeys(api_keys).value()),
+                          ChatOptions chat = {}, FixtureModel model = FixtureModel::kTemplate)
+      : tokenizer(model == FixtureModel::kDeepseek ? MakeDeepseekTokenizer() : MakeByteTokenizer()),
+        chat_format(model == FixtureModel::kDeepseek ? MakeDeepseekFormat(*tokenizer)
+                                                     : MakeChatFormat(*tokenizer)),
+        keys(tenancy::ApiKeys::FromKeys(api_keys).value()),
         generator(*tokenizer, std::move(script)),
         service(Config(std::move(chat)), {generator,
                                           *tokenizer,
-                                          *chat_template,
+                                          *chat_format,
                                           keys,
                                           metrics,
                                           logger,
@@ -79,8 +85,8 @@ struct ServiceFixture {
     return client.Wait();
   }
 
-  std::unique_ptr<text::Tokenizer> tokenizer = MakeByteTokenizer();
-  std::unique_ptr<text::ChatTemplate> chat_template = MakeTemplate();
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  std::unique_ptr<text::ChatFormat> chat_format;
   tenancy::ApiKeys keys;
   telemetry::Metrics metrics{Service::RoutePatterns(), "0", "fake"};
   telemetry::Logger logger{{.level = telemetry::LogLevel::kOff}};
@@ -111,6 +117,8 @@ inline std::vector<std::string> StreamData(std::string_view body) {
 struct StreamedChoice {
   std::string role;
   std::string content;
+  std::string reasoning;
+  json tool_calls = json::array();  // as in a whole answer
   json logprobs = json::array();
   std::string finish_reason;
 };
@@ -138,6 +146,19 @@ inline Streamed PutTogether(std::string_view body, size_t samples) {
       to.role += choice["delta"].value("role", "");
       CHECK(to.role == "assistant") << "the role comes first: " << data;
       to.content += choice["delta"].value("content", "");
+      to.reasoning += choice["delta"].value("reasoning_content", "");
+      for (const json& call : choice["delta"].value("tool_calls", json::array())) {
+        const size_t index = call["index"];
+        const std::string arguments = call["function"]["arguments"];
+        if (index == to.tool_calls.size()) {
+          to.tool_calls.push_back(call);
+          to.tool_calls.back().erase("index");
+        } else {
+          CHECK(index + 1 == to.tool_calls.size() && !call.contains("id")) << data;
+          std::string& all = to.tool_calls[index]["function"]["arguments"].get_ref<std::string&>();
+          all += arguments;
+        }
+      }
       if (!choice["logprobs"].is_null())
         for (const json& entry : choice["logprobs"]["content"]) to.logprobs.push_back(entry);
       if (!choice["finish_reason"].is_null()) to.finish_reason = choice["finish_reason"];
