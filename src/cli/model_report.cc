@@ -111,8 +111,13 @@ std::string InspectText(const InspectView& view) {
   line("", fmt::format("{} for one sequence of {} tokens",
                        FormatBytes(model::MemoryFor(need, view.context_tokens, 1)),
                        view.context_tokens));
+  if (found.deepseek) {
+    for (const auto& [label, value] : DeepseekLines(*found.deepseek, view.machine)) {
+      line(label, value);
+    }
+  }
   for (const model::TypeShare& share : found.types) {
-    if (share.type != "F8_E4M3") continue;
+    if (share.type != "F8_E4M3" || found.deepseek) continue;
     line("", fmt::format("(F8 weights become F32: {} in the file, {} in memory)",
                          FormatBytes(share.bytes), FormatBytes(share.elements * sizeof(float))));
   }
@@ -171,6 +176,7 @@ std::string InspectJson(const InspectView& view) {
       {"supported", found.unsupported.ok()},
       {"unsupported_because", found.unsupported.message()},
       {"chat_template", found.chat_template}};
+  if (found.deepseek) json["deepseek"] = DeepseekJson(*found.deepseek, view.machine);
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "cli/deepseek_report.h"
 #include "cli/model_store.h"
 #include "model/inspect.h"
 
@@ -15,8 +16,9 @@ std::string ListJson(const ModelStore& store);
 struct InspectView {
   const ModelReference& reference;
   const model::Inspection& inspection;
-  uint64_t context_tokens;  // for which memory is given
-  bool whole_template;      // else its first lines
+  uint64_t context_tokens;    // for which memory is given
+  bool whole_template;        // else its first lines
+  MachineReads machine = {};  // for DeepSeek-V4.1
 };
 std::string InspectText(const InspectView& view);
 std::string InspectJson(const InspectView& view);
