@@ -189,6 +189,10 @@ void Engine::UpdateGauges() {
   if (tree_ != nullptr) {
     counters_.page_evictions.store(tree_->evictions(), std::memory_order_relaxed);
   }
+  if (const auto& checkpoints = memory_.checkpoints; checkpoints != nullptr) {
+    counters_.checkpoints.store(checkpoints->stored(), std::memory_order_relaxed);
+    counters_.checkpoint_evictions.store(checkpoints->evictions(), std::memory_order_relaxed);
+  }
 }
 
 }  // namespace plumb::engine

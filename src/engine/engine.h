@@ -20,6 +20,7 @@
 #include "base/hash.h"
 #include "base/result.h"
 #include "base/thread.h"
+#include "engine/engine_memory.h"
 #include "engine/engine_options.h"
 #include "engine/generator.h"
 #include "engine/hand_over.h"
@@ -32,8 +33,6 @@
 #include "engine/speculation.h"
 #include "engine/stats.h"
 #include "engine/step_cost.h"
-#include "kvcache/page_pool.h"
-#include "kvcache/prefix_tree.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
 
@@ -113,7 +112,7 @@ class Engine final : public Generator {
   };
 
   Engine(model::Model& model, const text::Tokenizer& tokenizer, const base::Clock& clock,
-         const EngineOptions& options, std::unique_ptr<kvcache::PagePool> pool,
+         const EngineOptions& options, EngineMemory memory,
          std::unique_ptr<ModelDrafter> model_drafter);
 
   // Of Submit. Thread: any.
@@ -152,7 +151,7 @@ class Engine final : public Generator {
   void GuessWeighed();
   void GuessUnweighed();
   void SetDrafts(Sample& sample, std::span<const TokenId> guesses);
-  static uint32_t GuessesMax(const Sample& sample);
+  uint32_t GuessesMax(const Sample& sample) const;
   void Begin(Sample& sample);
   void AddTarget(const PlannedRows& item, uint32_t first_row);
 
@@ -182,8 +181,10 @@ class Engine final : public Generator {
   const text::Tokenizer& tokenizer_;
   const base::Clock& clock_;
   const EngineOptions options_;  // clamped to the model's limits
-  const std::unique_ptr<kvcache::PagePool> pool_;
-  const std::unique_ptr<kvcache::PrefixTree> tree_;  // null: nothing is reused
+  const EngineMemory memory_;
+  kvcache::PagePool* const pool_;    // of memory_
+  kvcache::PrefixTree* const tree_;  // likewise; null: nothing is reused
+  SequenceStates* const states_;     // likewise; null: the model has none
   const uint32_t context_max_;
   const uint32_t logits_rows_max_;  // of a step
 

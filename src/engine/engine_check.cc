@@ -4,6 +4,22 @@
 #include "engine/engine.h"
 
 namespace plumb::engine {
+namespace {
+
+// Each running sequence has a seat, and no other has it.
+void CheckStates(const SequenceStates& states, std::span<Sequence* const> running) {
+  std::vector<bool> taken(states.total(), false);
+  for (const Sequence* sequence : running) {
+    const HeldState& held = sequence->held;
+    CHECK(held.data != nullptr && !taken[held.seat]) << "seat " << held.seat;
+    taken[held.seat] = true;
+    CHECK(held.end >= sequence->computed) << held.end << " of " << sequence->computed;
+    for (const uint32_t boundary : held.kept) CHECK(boundary <= sequence->computed) << boundary;
+  }
+  CHECK(states.free() + running.size() == states.total()) << states.free() << " seats are free";
+}
+
+}  // namespace
 
 void Engine::CheckPages() const {
   std::vector<uint32_t> references(pool_->total(), 0);
@@ -16,7 +32,10 @@ void Engine::CheckPages() const {
       CHECK(tree_ == nullptr || tree_->IsStored(page) == (place < sequence->sealed));
     }
   }
-  for (const Sequence* sequence : scheduler_.waiting()) CHECK(sequence->pages.empty());
+  for (const Sequence* sequence : scheduler_.waiting()) {
+    CHECK(sequence->pages.empty() && sequence->held.data == nullptr);
+  }
+  if (states_ != nullptr) CheckStates(*states_, scheduler_.running());
   uint32_t free = 0;
   for (uint32_t page = 0; page < pool_->total(); ++page) {
     const bool stored = tree_ != nullptr && tree_->IsStored(kvcache::PageId{page});

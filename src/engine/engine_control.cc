@@ -37,6 +37,10 @@ std::unique_ptr<LiveRequest> Engine::MakeLive(Request request, EventSink& sink) 
     sequence.chain = chain;
     const bool describes = taken.prompt_logprobs && index == 0 && taken.prompt.size() > 1;
     if (describes) sequence.logits_from = 0;
+    if (info_.replay_rows > 0) {
+      sequence.replay_from = sequence.length - std::min(sequence.length, info_.replay_rows);
+    }
+    sequence.full_pass = describes && sequence.replay_from > 0;
   }
   live->unfinished = live->unpublished = taken.samples;
   live->arrival = clock_.Now();

@@ -75,24 +75,24 @@ base::Result<std::unique_ptr<Engine>> Engine::Create(model::Model& model,
                                          info.vocabulary_size, kVocabularySizeMax));
   }
   if (tokenizer.size() == 0) return base::InvalidArgument("model", "its tokenizer has no tokens");
-  ASSIGN_OR_RETURN(auto pool, kvcache::PagePool::Create({.page_tokens = model::kPageTokens,
-                                                         .page_bytes = info.page_bytes},
-                                                        options.kv_budget_bytes));
   const EngineOptions clamped = Clamped(options, model);
+  ASSIGN_OR_RETURN(auto memory, EngineMemory::Create(model, clamped));
   ASSIGN_OR_RETURN(auto drafter, MakeModelDrafter(model, tokenizer, clock, clamped));
   return std::unique_ptr<Engine>(
-      new Engine(model, tokenizer, clock, clamped, std::move(pool), std::move(drafter)));
+      new Engine(model, tokenizer, clock, clamped, std::move(memory), std::move(drafter)));
 }
 
 Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const base::Clock& clock,
-               const EngineOptions& options, std::unique_ptr<kvcache::PagePool> pool,
+               const EngineOptions& options, EngineMemory memory,
                std::unique_ptr<ModelDrafter> model_drafter)
     : info_(model.info()),
       tokenizer_(tokenizer),
       clock_(clock),
       options_(options),
-      pool_(std::move(pool)),
-      tree_(options.prefix_cache ? std::make_unique<kvcache::PrefixTree>(*pool_) : nullptr),
+      memory_(std::move(memory)),
+      pool_(memory_.pool.get()),
+      tree_(memory_.tree.get()),
+      states_(memory_.states.get()),
       context_max_(static_cast<uint32_t>(std::min(
           uint64_t{info_.context_max}, uint64_t{pool_->total()} * pool_->layout().page_tokens))),
       logits_rows_max_(std::min(model.logits_rows_max(), options.rows_max)),
@@ -104,7 +104,7 @@ Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const base
                   .waiting_max = options.waiting_max,
                   .step_target = options.step_target,
                   .itl_target = options.itl_target},
-                 *pool_, tree_.get()),
+                 *pool_, tree_, states_),
       speculator_({.mode = options.speculation, .sequences_max = options.sequences_max},
                   std::move(model_drafter), clock),
       logits_(std::make_unique_for_overwrite<float[]>(size_t{logits_rows_max_} *

@@ -32,6 +32,10 @@ struct EngineOptions {
   base::Duration itl_target{0};
   // Computed pages are kept and reused by requests that begin alike (docs/prefix_cache.md).
   bool prefix_cache = true;
+  // Of models that need a checkpoint beside the pages to go on from: how many are kept, each of
+  // ModelInfo::checkpoint_bytes, besides kv_budget_bytes. 0 = as many as an eighth of that holds,
+  // but four for each of sequences_max.
+  uint32_t checkpoints_max = 0;
   // Names every byte of the model's files; a part of the pages' names.
   std::string model_content;
   // Masks and events are done on the engine's thread between two forwards, not beside them: slower,

@@ -1,9 +1,12 @@
 // engine/engine_property_test.cc: the promise of the engine, over random workloads: tokens, text
 // and log-probabilities are those of the request alone, under any mix of batch, chunks, prefix
 // hits, preemption, priorities, drafts, grammars, temperature, threads, and whether the host's work
-// is done beside the forward or between two. A failing seed is printed and replays by itself, as
-// far as threads allow.
+// is done beside the forward or between two; with a model for which pages suffice, and with one
+// that has states. A failing seed is printed and replays by itself, as far as threads allow.
 #include <gtest/gtest.h>
+
+#include <string>
+#include <tuple>
 
 #include "engine/drafter_testing.h"
 #include "engine/engine_testing.h"
@@ -25,11 +28,24 @@ struct Submitted {
   bool cancelled = false;
 };
 
+HashStateShape DrawShape(uint64_t seed) {
+  base::Rng rng(seed ^ 0x57A7E);
+  HashStateShape shape{.window = static_cast<uint32_t>(2 + rng.Below(12)),
+                       .backtrack_max = static_cast<uint32_t>(1 + rng.Below(8))};
+  const bool replays = rng.Below(10) > 0;
+  const auto more = static_cast<uint32_t>(rng.Below(rng.Below(2) == 0 ? 10 : 150));
+  if (replays) shape.replay_rows = shape.window + shape.backtrack_max + more;
+  return shape;
+}
+
 class Workload {
  public:
-  explicit Workload(uint64_t seed)
+  Workload(uint64_t seed, bool stateful)
       : rng_(seed),
+        stateful_(stateful),
         turning_(static_cast<Turning>(seed % 3)),
+        model_(kVocabularySize, kContextMax, 4096, 64,
+               stateful ? DrawShape(seed) : HashStateShape()),
         drafter_(seed, static_cast<uint32_t>(rng_.Below(11)), kVocabularySize) {
     EngineOptions options;
     options.kv_budget_bytes = (6 + rng_.Below(20)) * kvcache::PagePool::kAlignment;
@@ -43,6 +59,7 @@ class Workload {
     options.watchdog = base::Duration{0};  // the clock stands still, but machines may be slow
     if (rng_.Below(3) > 0) options.unweighed_drafter = &drafter_;
     if (rng_.Below(2) == 0) options.pool = &pool_;
+    if (stateful) options.checkpoints_max = static_cast<uint32_t>(rng_.Below(6));
     // Steps take some time, so that costs are learned and steps are limited by them.
     model_.before_forward = [this] {
       clock_.Advance(base::Milliseconds(static_cast<int64_t>(1 + forward_rng_.Below(20))));
@@ -66,7 +83,10 @@ class Workload {
   void MakeRequests() {
     const Oracle oracle(model_, *tokenizer_);
     for (uint64_t id = 1; id <= kRequests; ++id) {
-      const auto prompt = static_cast<uint32_t>(1 + rng_.Below(rng_.Below(4) == 0 ? 300 : 60));
+      // Reuse begins beyond a page, and with states beyond the replayed rows too.
+      const uint64_t longest = stateful_ ? 500 : 300, long_of = stateful_ ? 2 : 4;
+      const auto prompt =
+          static_cast<uint32_t>(1 + rng_.Below(rng_.Below(long_of) == 0 ? longest : 60));
       const uint64_t room = std::min(60u, engine_->context_max() - prompt);
       Submitted submitted;
       Request& request = submitted.request;
@@ -155,9 +175,10 @@ class Workload {
 
   base::Rng rng_;
   base::Rng forward_rng_{17};  // of the thread that computes
+  const bool stateful_;
   const Turning turning_;
   const std::unique_ptr<text::Tokenizer> tokenizer_ = MakeTokenizer();
-  HashModel model_{kVocabularySize, kContextMax, 4096, 64};
+  HashModel model_;
   base::ManualClock clock_;
   tensor::ThreadPool pool_{{.threads = 3, .spin_pauses = 100}};
   FakeDrafter drafter_;
@@ -165,14 +186,16 @@ class Workload {
   std::unique_ptr<Engine> engine_;  // last: its end still calls the sinks
 };
 
-class AnyMix : public testing::TestWithParam<uint64_t> {};
+// Whether the model has states, and which seeds.
+class AnyMix : public testing::TestWithParam<std::tuple<bool, uint64_t>> {};
 
 TEST_P(AnyMix, GivesTheAnswersOfEachAlone) {
   EngineStats sum;
   for (uint64_t i = 0; i < kSeedsEach; ++i) {
-    const uint64_t seed = 1 + GetParam() * kSeedsEach + i;
+    const auto [stateful, part] = GetParam();
+    const uint64_t seed = 1 + part * kSeedsEach + i;
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    Workload workload(seed);
+    Workload workload(seed, stateful);
     workload.Run();
     if (HasFailure()) return;
     const EngineStats stats = workload.stats();
@@ -191,7 +214,13 @@ TEST_P(AnyMix, GivesTheAnswersOfEachAlone) {
   EXPECT_GT(sum.draft_rows, sum.drafts_kept + 100);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, AnyMix, testing::Range<uint64_t>(0, 15));
+std::string NameOf(const testing::TestParamInfo<std::tuple<bool, uint64_t>>& info) {
+  return (std::get<0>(info.param) ? "States" : "Pages") + std::to_string(std::get<1>(info.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, AnyMix,
+                         testing::Combine(testing::Bool(), testing::Range<uint64_t>(0, 15)),
+                         NameOf);
 
 }  // namespace
 }  // namespace plumb::engine

@@ -92,9 +92,10 @@ void Engine::SetDrafts(Sample& sample, std::span<const TokenId> guesses) {
   sequence.drafts = static_cast<uint32_t>(guesses.size());
 }
 
-uint32_t Engine::GuessesMax(const Sample& sample) {
+uint32_t Engine::GuessesMax(const Sample& sample) const {
+  // At worst all of them were computed in vain, and the next step begins so many rows before.
   const Sequence& sequence = sample.sequence;
-  return std::min(kDraftsMax, sequence.length_max - sequence.length - 1);
+  return std::min({kDraftsMax, info_.backtrack_max, sequence.length_max - sequence.length - 1});
 }
 
 const StepPlan& Engine::MakePlan() {
@@ -117,7 +118,9 @@ void Engine::Prepare(const StepPlan& plan) {
     rows_.push_back({.tokens = std::span(sample.tokens).subspan(item.position, item.rows),
                      .position = item.position,
                      .pages = item.sequence->page_data,
-                     .logits_rows = item.logits_rows});
+                     .logits_rows = item.logits_rows,
+                     .state = item.sequence->held.data,
+                     .replay_from = item.sequence->rows_replay_from()});
     if (item.logits_rows > 0) AddTarget(item, logits_row);
     logits_row += item.logits_rows;
   }

@@ -37,6 +37,12 @@ base::Status Engine::CheckSwap(const model::Model& model) const {
   const model::ModelInfo& info = model.info();
   RETURN_IF_ERROR(CheckEqual("vocabulary", info.vocabulary_size, info_.vocabulary_size));
   RETURN_IF_ERROR(CheckEqual("size of a page", info.page_bytes, info_.page_bytes));
+  RETURN_IF_ERROR(CheckEqual("size of a state", info.state_bytes, info_.state_bytes));
+  RETURN_IF_ERROR(
+      CheckEqual("size of a checkpoint", info.checkpoint_bytes, info_.checkpoint_bytes));
+  RETURN_IF_ERROR(CheckEqual("number of replayed rows", info.replay_rows, info_.replay_rows));
+  RETURN_IF_ERROR(
+      CheckEnough("number of rows to take back", info.backtrack_max, info_.backtrack_max));
   RETURN_IF_ERROR(CheckEnough("context", info.context_max, context_max_));
   RETURN_IF_ERROR(CheckEnough("number of rows in a step", model.rows_max(), options_.rows_max));
   return CheckEnough("number of rows with logits", model.logits_rows_max(), logits_rows_max_);
@@ -103,6 +109,7 @@ void Engine::Exchange() {
     CHECK(tree_->stored() == 0) << "nobody uses a page, so all were idle";
   }
   model_ = swap_.model;
+  if (states_ != nullptr) states_->Exchange(*model_);
   {
     std::lock_guard lock(registry_mutex_);
     identity_ = kvcache::ModelIdentity(swap_.content, model_->info().numerics_id);

@@ -3,9 +3,11 @@
 // of the token and of all before it, as keys and values depend on what comes before; logits are a
 // function of all hashes from the start to the row. A wrong, stale, foreign or missing page, one of
 // the same tokens after another beginning, a wrong position or a row computed twice differently
-// changes the output at once.
+// changes the output at once. It may have a state besides (hash_window.h), which then is part of
+// what pages and logits depend on.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "engine/hash_window.h"
 #include "model/model.h"
 
 namespace plumb::engine {
@@ -22,13 +25,20 @@ class HashModel final : public model::Model {
   using TokenId = base::TokenId;
 
   HashModel(uint32_t vocabulary_size, uint32_t context_max, uint32_t rows_max = 4096,
-            uint32_t logits_rows_max = 256)
-      : rows_max_(rows_max), logits_rows_max_(logits_rows_max) {
+            uint32_t logits_rows_max = 256, const HashStateShape& state = {})
+      : state_(state), rows_max_(rows_max), logits_rows_max_(logits_rows_max) {
     info_.architecture = "hash";
     info_.vocabulary_size = vocabulary_size;
     info_.context_max = context_max;
     info_.page_bytes = model::kPageTokens * sizeof(uint64_t);
     info_.numerics_id = "hash";
+    if (!stateful()) return;
+    CHECK(state.window >= 2 && state.backtrack_max >= 1 && state.window < model::kPageTokens);
+    CHECK(state.replay_rows == 0 || state.replay_rows >= state.window + state.backtrack_max);
+    info_.state_bytes = HashWindow::StateBytes(state);
+    info_.checkpoint_bytes = HashWindow::CheckpointBytes(state);
+    info_.replay_rows = state.replay_rows;
+    info_.backtrack_max = state.backtrack_max;
   }
 
   // Other weights: other logits for the same tokens, and other bytes in pages.
@@ -51,13 +61,18 @@ class HashModel final : public model::Model {
       const size_t end = sequence.position + sequence.tokens.size();
       CHECK(!sequence.tokens.empty() && end <= info_.context_max);
       CHECK(sequence.pages.size() * model::kPageTokens >= end) << "pages do not cover the rows";
+      CHECK(sequence.logits_rows == 0 || end - sequence.logits_rows >= sequence.replay_from)
+          << "logits before the replay";
+      CHECK((sequence.state != nullptr) == stateful());
+      if (stateful()) Enter(sequence);
       for (size_t i = 0; i < sequence.tokens.size(); ++i) {
         const uint64_t position = sequence.position + i;
         CHECK(base::Index(sequence.tokens[i]) < info_.vocabulary_size);
         const uint64_t before = position == 0 ? 0 : Read(sequence, position - 1);
-        Write(sequence, position, Next(before ^ salt_, sequence.tokens[i], position));
+        const HashRow row = ComputeRow(sequence, before, i);
+        Write(sequence, position, row.page);
         if (i + sequence.logits_rows < sequence.tokens.size()) continue;
-        FillRow(Digest(sequence, position),
+        FillRow(Digest(sequence, position) ^ row.upper,
                 logits.subspan(logits_rows++ * info_.vocabulary_size, info_.vocabulary_size));
       }
     }
@@ -65,19 +80,72 @@ class HashModel final : public model::Model {
     CHECK(logits.size() == logits_rows * info_.vocabulary_size) << logits.size();
   }
 
+  void SaveState(const std::byte* state, uint32_t position,
+                 std::span<std::byte> checkpoint) const override {
+    HashWindow(state_, const_cast<std::byte*>(state)).Save(position, checkpoint);
+  }
+  void LoadState(std::span<const std::byte> checkpoint, uint32_t position,
+                 std::byte* state) const override {
+    HashWindow(state_, state).Load(checkpoint, position);
+  }
+
+  // model::SequenceRows::replay_from of a request.
+  uint32_t ReplayFrom(size_t prompt_tokens) const {
+    const auto prompt = static_cast<uint32_t>(prompt_tokens);
+    return state_.replay_rows == 0 ? 0 : prompt - std::min(prompt, state_.replay_rows);
+  }
+
   // What Forward gives for the last of `tokens`, from the tokens themselves.
-  std::vector<float> LogitsOf(std::span<const TokenId> tokens) const {
-    uint64_t hash = 0, digest = 0;
+  std::vector<float> LogitsOf(std::span<const TokenId> tokens, uint32_t replay_from = 0) const {
+    std::vector<HashRow> rows(stateful() ? tokens.size() : 0);
+    HashRow row;
+    uint64_t digest = 0;
     for (size_t i = 0; i < tokens.size(); ++i) {
-      hash = Next(hash ^ salt_, tokens[i], i);
-      digest = Mix(digest ^ hash);
+      row = {.page = Next(row.page ^ salt_, tokens[i], i)};
+      if (stateful()) {
+        const auto before = [&](size_t back, size_t from) {
+          return i >= from + back ? rows[i - back] : HashRow();
+        };
+        rows[i] = row =
+            InLayers(row.page, i >= replay_from, before(1, 0), before(state_.window - 1, 0),
+                     before(1, replay_from), before(state_.window - 1, replay_from));
+      }
+      digest = Mix(digest ^ row.page);
     }
     std::vector<float> logits(info_.vocabulary_size);
-    FillRow(digest, logits);
+    FillRow(digest ^ row.upper, logits);
     return logits;
   }
 
  private:
+  bool stateful() const { return state_.window > 0; }
+
+  void Enter(const model::SequenceRows& sequence) const {
+    const uint64_t before = sequence.position == 0 ? 0 : Read(sequence, sequence.position - 1);
+    HashWindow(state_, sequence.state).Enter(sequence.position, sequence.replay_from, before);
+  }
+  // Row i of `sequence`, after the page's word of the row before.
+  HashRow ComputeRow(const model::SequenceRows& sequence, uint64_t before, size_t i) const {
+    const uint64_t position = sequence.position + i;
+    const uint64_t own = Next(before ^ salt_, sequence.tokens[i], position);
+    if (!stateful()) return {.page = own};
+    HashWindow window(state_, sequence.state);
+    const uint64_t far = state_.window - 1, from = sequence.replay_from;
+    const HashRow row = InLayers(own, position >= from, window.Before(position, 1, 0),
+                                 window.Before(position, far, 0), window.Before(position, 1, from),
+                                 window.Before(position, far, from));
+    window.Add(position, row);
+    return row;
+  }
+  // Both ends of each window: all between has been or will be one.
+  static HashRow InLayers(uint64_t own, bool has_upper, const HashRow& near, const HashRow& far,
+                          const HashRow& near_upper, const HashRow& far_upper) {
+    HashRow row;
+    row.lower = Mix(own ^ Mix(near.lower) ^ far.lower);
+    row.page = Mix(own ^ row.lower);
+    if (has_upper) row.upper = Mix(row.page ^ Mix(near_upper.upper) ^ far_upper.upper);
+    return row;
+  }
   // SplitMix64's finalizer.
   static uint64_t Mix(uint64_t z) {
     z += 0x9E3779B97F4A7C15;
@@ -118,6 +186,7 @@ class HashModel final : public model::Model {
   }
 
   model::ModelInfo info_;
+  const HashStateShape state_;
   uint64_t salt_ = 0;
   const uint32_t rows_max_;
   const uint32_t logits_rows_max_;

@@ -117,6 +117,12 @@ base::Result<std::unique_ptr<ModelDrafter>> ModelDrafter::Create(
                                  fmt::format("its vocabulary has {} tokens; at most {} can be",
                                              info.vocabulary_size, kVocabularySizeMax));
   }
+  if (info.state_bytes > 0) {
+    return base::InvalidArgument(
+        "draft_model",
+        "it needs a state for each sequence beside its pages, and so cannot guess "
+        "for another; take a model without");
+  }
   if (model.rows_max() < 2 * kBehindMax) {
     return base::InvalidArgument("draft_model", fmt::format("it computes {} rows at once; {} are "
                                                             "needed",

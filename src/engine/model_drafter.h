@@ -38,8 +38,8 @@ class ModelDrafter final : public Drafter {
  public:
   // `model` and `clock` must outlive it; nobody else may call the model. Its guesses are among the
   // first `candidate_count` tokens, those of the target's sampler. kInvalidArgument (field
-  // "draft_model"): more tokens than can be sampled from, or too few rows at once; and what
-  // PagePool::Create gives.
+  // "draft_model"): more tokens than can be sampled from, too few rows at once, or a model with
+  // states; and what PagePool::Create gives.
   static base::Result<std::unique_ptr<ModelDrafter>> Create(model::Model& model,
                                                             uint32_t candidate_count,
                                                             const base::Clock& clock,

@@ -324,6 +324,8 @@ TEST(ModelDrafter, ModelsThatCannotDraftAreRefused) {
   const auto refused = ModelDrafter::Create(few_rows, kCandidates, clock, {});
   EXPECT_EQ(refused.status().code(), base::Code::kInvalidArgument);
   EXPECT_EQ(refused.status().field(), "draft_model");
+  HashModel stateful(kVocabulary, 100, 4096, 256, {.window = 4, .backtrack_max = 2});
+  EXPECT_EQ(ModelDrafter::Create(stateful, kCandidates, clock, {}).status().field(), "draft_model");
   HashModel model(kVocabulary, 100);
   EXPECT_EQ(ModelDrafter::Create(model, kCandidates, clock, {.kv_budget_bytes = 1}).status().code(),
             base::Code::kInvalidArgument);

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/hash_model.h"
@@ -50,7 +51,7 @@ class Oracle {
     const auto grammar = request.grammar != nullptr ? request.grammar->NewState() : nullptr;
     std::vector<uint32_t> mask(grammar != nullptr ? (kVocabularySize + 31) / 32 : 0);
     while (!ended && answer.tokens.size() < params.tokens_max) {
-      const auto logits = model_.LogitsOf(all);
+      const auto logits = model_.LogitsOf(all, model_.ReplayFrom(request.prompt.size()));
       const NoiseKey key{params.seed, sample, static_cast<uint32_t>(all.size())};
       if (grammar != nullptr) {
         if (finish.status = grammar->FillMask(mask); !finish.status.ok()) {
@@ -107,14 +108,16 @@ class Oracle {
   }
 
   static std::optional<size_t> CutAtStop(std::string& text, const std::vector<std::string>& stops) {
+    // As text::StopMatcher: the one that is complete first, of these the one that begins first.
     std::optional<size_t> found;
-    size_t place = std::string::npos;
+    size_t place = 0, end = 0;
     for (size_t i = 0; i < stops.size(); ++i) {
       const size_t at = text.find(stops[i]);
-      if (at < place) {
-        place = at;
-        found = i;
-      }
+      if (at == std::string::npos) continue;
+      if (found && std::pair(at + stops[i].size(), at) >= std::pair(end, place)) continue;
+      place = at;
+      end = at + stops[i].size();
+      found = i;
     }
     if (found) text.resize(place);
     return found;

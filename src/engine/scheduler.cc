@@ -10,8 +10,10 @@
 namespace plumb::engine {
 
 Scheduler::Scheduler(const SchedulerLimits& limits, kvcache::PagePool& pool,
-                     kvcache::PrefixTree* tree)
-    : limits_(limits), pages_(pool, tree), fair_(limits.waiting_max + 4 * limits.sequences_max) {
+                     kvcache::PrefixTree* tree, SequenceStates* states)
+    : limits_(limits),
+      pages_(pool, tree, states),
+      fair_(limits.waiting_max + 4 * limits.sequences_max) {
   CHECK(limits.sequences_max >= 1 && limits.prefill_rows_max >= 1);
   CHECK(limits.sequences_max <= limits.rows_max) << "decode rows alone would not fit a step";
   CHECK(limits.sequences_max <= limits.logits_rows_max) << limits.logits_rows_max;
@@ -40,7 +42,7 @@ void Scheduler::Remove(Sequence& sequence) {
   group.erase(place);
   if (waits) fair_.EndWait(sequence);
   fair_.Remove(sequence);
-  pages_.Release(sequence);
+  pages_.End(sequence);
   sequence.state = SequenceState::kEnded;
   for (PlannedRows& item : plan_.items) {
     if (item.sequence == &sequence) item.sequence = nullptr;
@@ -69,7 +71,9 @@ void Scheduler::Commit(base::Duration elapsed) {
     // Drafts that were not kept are as if they had never been computed.
     sequence.computed = std::min(item.position + item.rows, sequence.length - 1);
     sequence.drafts = 0;
+    sequence.held.end = item.position + item.rows;
     pages_.Seal(sequence);
+    if (sequence.full_pass && sequence.remaining() == 0) pages_.BeginAnew(sequence);
   }
   cost_.Observe(plan_.shape(), elapsed);
 }

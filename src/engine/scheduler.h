@@ -72,10 +72,11 @@ struct StepForecast {
 // ones.
 class Scheduler {
  public:
-  // Pool and tree must outlive the scheduler, and nobody else may allocate from the pool meanwhile.
-  // `tree` null: no page is reused, and sequences need no tokens.
+  // What it is given must outlive the scheduler, and nobody else may allocate from the pool
+  // meanwhile. `tree` null: no page is reused, and sequences need no tokens. `states` null: the
+  // model has none; else as many as sequences_max.
   Scheduler(const SchedulerLimits& limits, kvcache::PagePool& pool,
-            kvcache::PrefixTree* tree = nullptr);
+            kvcache::PrefixTree* tree = nullptr, SequenceStates* states = nullptr);
 
   // Takes a new sequence, younger than all here; its length_max must fit the pool (CHECK).
   void Add(Sequence& sequence);
@@ -115,10 +116,12 @@ class Scheduler {
     Sequence* sequence;
     const base::Hash256* page;  // that it computes, if others may want it
     double served;              // its tenant, what it gets in this step included
+    uint32_t rows_max;          // in this step, as its checkpoints want it
     uint32_t rows = 0;
     bool adopted = false;
     bool no_more_logits = false;  // in this step
     uint32_t left() const { return sequence->remaining() - rows; }
+    bool done() const { return rows == rows_max || no_more_logits; }
   };
 
   // Who runs: scheduler_admission.cc.

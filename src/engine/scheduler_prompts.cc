@@ -23,10 +23,15 @@ constexpr uint32_t kRowsUnmeasured = 32;
 
 void Scheduler::CollectPrompts() {
   shares_.clear();
-  for (Sequence* sequence : running_) {
+  for (size_t i = 0; i < running_.size(); ++i) {
+    Sequence* sequence = running_[i];
     if (sequence->decoding()) continue;
     pages_.Adopt(*sequence);
-    shares_.push_back({sequence, pages_.PageInWork(*sequence), fair_.Served(*sequence)});
+    if (pages_.WaitsForCheckpoint(*sequence, std::span(running_).first(i))) continue;
+    shares_.push_back({.sequence = sequence,
+                       .page = pages_.PageInWork(*sequence),
+                       .served = fair_.Served(*sequence),
+                       .rows_max = pages_.RowsMax(*sequence)});
   }
   DropWhoWaitForPages();
 }
@@ -77,7 +82,7 @@ void Scheduler::TakeTurns() {
       Share* first = nullptr;
       Share* least = nullptr;
       for (Share& share : equals) {
-        if (share.left() == 0 || share.no_more_logits) continue;
+        if (share.done()) continue;
         if (first == nullptr) first = &share;
         if (least == nullptr ||
             std::pair(share.served, share.left()) < std::pair(least->served, least->left())) {
@@ -107,12 +112,14 @@ double Scheduler::Grant(Share& share, uint32_t most, bool always) {
   if (!share.adopted) {
     pages_.AdoptPartial(sequence);
     share.adopted = true;
+    share.rows_max = pages_.RowsMax(sequence);
   }
   const uint32_t logits_before = LogitsRows(sequence, share.rows);
   const uint64_t keys_before = KeysOf(sequence.computed, share.rows);
   // Beside the one that is kept for it.
   const auto extra = [](uint32_t logits_rows) { return std::max(logits_rows, 1u) - 1; };
-  for (uint32_t more = std::min({most, share.left(), prompt_rows_left_}); more > 0; more /= 2) {
+  const uint32_t room = share.rows_max - share.rows;
+  for (uint32_t more = std::min({most, room, prompt_rows_left_}); more > 0; more /= 2) {
     const uint32_t rows = share.rows + more;
     const uint32_t logits = LogitsRows(sequence, rows);
     const uint32_t logits_more = extra(logits) - extra(logits_before);

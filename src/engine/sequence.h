@@ -4,6 +4,7 @@
 // engine/scheduler.h.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -20,8 +21,19 @@ constexpr uint32_t kNoPosition = UINT32_MAX;
 
 enum class SequenceState : uint8_t { kNew, kWaiting, kRunning, kEnded };
 
+// What a sequence has beside its pages while it runs, of a model that needs that
+// (sequence_states.h); else as here.
+struct HeldState {
+  static constexpr size_t kKeptMax = 2;
+  std::byte* data = nullptr;  // the model's state
+  uint32_t seat = 0;          // whose memory it is
+  uint32_t end = 0;           // rows that the state has seen, those of drafts included
+  // The page boundaries whose checkpoints lie in the sequence's own room, by place; 0: none does.
+  std::array<uint32_t, kKeptMax> kept{};
+};
+
 // Thread: engine. Owner: the request; the scheduler borrows it from Add to Remove and alone writes
-// to state, computed and what follows it, up to `chain`.
+// to state, computed and what follows it, up to `held`.
 struct Sequence {
   uint64_t order = 0;       // by arrival, then sample; unique; lower = older
   uint32_t length = 0;      // tokens known: the prompt, and what was sampled so far
@@ -33,6 +45,12 @@ struct Sequence {
   // the prompt's log-probabilities; computed never skips past it by reuse. The engine raises it as
   // they are done. kNoPosition: no such rows are wanted.
   uint32_t logits_from = kNoPosition;
+  // Of a model with bounded replay (model::SequenceRows::replay_from), and there only tokens before
+  // it may be reused. Goes by the prompt, whatever was generated since.
+  uint32_t replay_from = 0;
+  // It first computes its prompt, but for the last token, as if replay_from were 0: for the
+  // prompt's log-probabilities. The scheduler then begins it anew and takes this down.
+  bool full_pass = false;
   Priority priority = Priority::kDefault;
   uint64_t tenant = 0;
   SequenceState state = SequenceState::kNew;
@@ -40,18 +58,26 @@ struct Sequence {
   uint32_t sealed = 0;                 // pages that the prefix tree holds too: the first so many
   uint32_t cached = 0;                 // prompt tokens that were reused instead of computed
   bool preempted = false;              // at least once
+  bool full_pass_done = false;         // it was begun anew after one
   std::vector<kvcache::PageId> pages;  // in token order
   std::vector<std::byte*> page_data;   // the same pages' memory, for the model
   // For reuse, else unset. chain[i]: the name of page i - 1; chain[0]: the root (page_chain.h). Set
   // up to the prompt's last whole page, then continued as pages fill.
   std::vector<base::Hash256> chain;
+  // Of a model with checkpoints: a page boundary where others branch off, so that one is stored in
+  // passing (0: nowhere); and how many had been stored when it last looked for one to go on from.
+  uint32_t branch = 0;
+  uint64_t checkpoints_seen = UINT64_MAX;
+  HeldState held;
   const TokenId* tokens = nullptr;  // [length + drafts]
   Sample* sample = nullptr;         // for the engine; the scheduler never looks inside
 
-  // Tokens to compute before the next one can be sampled; >= 1.
-  uint32_t remaining() const { return length - computed; }
+  // Tokens to compute before the next one can be sampled, or before it is begun anew; >= 1.
+  uint32_t remaining() const { return length - (full_pass ? 1 : 0) - computed; }
   // A single row that follows computed ones, as opposed to a part of a prompt.
-  bool decoding() const { return computed > 0 && remaining() == 1; }
+  bool decoding() const { return !full_pass && computed > 0 && remaining() == 1; }
+  // For the model.
+  uint32_t rows_replay_from() const { return full_pass ? 0 : replay_from; }
 };
 
 // Rank: higher priority first, then arrival.

@@ -11,23 +11,31 @@ namespace plumb::engine {
 
 using kvcache::PageId;
 
+SequencePages::SequencePages(kvcache::PagePool& pool, kvcache::PrefixTree* tree,
+                             SequenceStates* states)
+    : pool_(pool),
+      tree_(tree),
+      states_(states),
+      checkpoints_(tree != nullptr && states != nullptr ? tree->checkpoints() : nullptr) {
+  CHECK(tree == nullptr || (states != nullptr) == (tree->checkpoints() != nullptr))
+      << "a tree has checkpoints exactly when sequences have states";
+}
+
 bool SequencePages::Begin(Sequence& sequence, std::span<Sequence* const> older, uint32_t spare) {
   CHECK(sequence.pages.empty() && sequence.computed == 0 && sequence.sealed == 0);
-  uint32_t matched = 0, idle = 0;
-  for (const uint32_t most = ReusablePages(sequence); matched < most; ++matched) {
-    const auto page = tree_->Find(sequence.chain[matched + 1]);
-    if (!page) break;
-    idle += tree_->IsIdle(*page);
-  }
+  const Stored stored = FindStored(sequence);
   // Idle pages that are reused cannot be evicted as well.
-  if (available() < idle + NeedsAfter(sequence, matched, matched, older) + spare) return false;
+  const uint32_t needed = NeedsAfter(sequence, stored.usable, stored.usable, older);
+  if (available() < stored.idle + needed + spare) return false;
 
   const uint32_t most = layout().PagesFor(sequence.length_max);
   sequence.pages.reserve(most);
   sequence.page_data.reserve(most);
   if (tree_ != nullptr) sequence.chain.reserve(most + 1);
+  if (states_ != nullptr) states_->Take(sequence);
   Adopt(sequence);
-  CHECK(sequence.sealed == matched);
+  CHECK(sequence.sealed == stored.usable) << sequence.sealed << " of " << stored.usable;
+  PlanCheckpoints(sequence, older, stored.found);
   return true;
 }
 
@@ -62,8 +70,28 @@ bool SequencePages::Grow(Sequence& sequence, uint32_t length) {
   return true;
 }
 
+SequencePages::Stored SequencePages::FindStored(const Sequence& sequence) const {
+  Stored stored{.found = sequence.sealed, .usable = sequence.sealed};
+  uint32_t idle = 0;
+  for (const uint32_t most = ReusablePages(sequence); stored.found < most;) {
+    const auto page = tree_->Find(sequence.chain[stored.found + 1]);
+    if (!page) break;
+    ++stored.found;
+    idle += tree_->IsIdle(*page);
+    if (checkpoints_ != nullptr && !checkpoints_->Has(*page)) continue;
+    stored.usable = stored.found;
+    stored.idle = idle;
+  }
+  return stored;
+}
+
 void SequencePages::Adopt(Sequence& sequence) {
-  for (const uint32_t most = ReusablePages(sequence); sequence.sealed < most;) {
+  if (states_ != nullptr) return AdoptFromCheckpoint(sequence);
+  TakeStored(sequence, ReusablePages(sequence));
+}
+
+void SequencePages::TakeStored(Sequence& sequence, uint32_t end) {
+  while (sequence.sealed < end) {
     const uint32_t place = sequence.sealed;
     const auto page = tree_->Find(sequence.chain[place + 1]);
     if (!page) return;
@@ -82,6 +110,7 @@ void SequencePages::Adopt(Sequence& sequence) {
 }
 
 void SequencePages::AdoptPartial(Sequence& sequence) {
+  if (states_ != nullptr) return;  // it cannot go on in the middle of a page
   if (sequence.computed != sequence.sealed * layout().page_tokens) return;
   const auto partial = FindPartial(sequence);
   if (partial.tokens == 0) return;
@@ -95,13 +124,13 @@ void SequencePages::AdoptPartial(Sequence& sequence) {
 }
 
 const base::Hash256* SequencePages::PageInWork(const Sequence& sequence) const {
-  if (sequence.sealed >= ReusablePages(sequence)) return nullptr;
+  if (states_ != nullptr || sequence.sealed >= ReusablePages(sequence)) return nullptr;
   return &sequence.chain[sequence.sealed + 1];
 }
 
 void SequencePages::Seal(Sequence& sequence) {
   if (tree_ == nullptr) return;
-  const uint32_t page_tokens = layout().page_tokens;
+  const uint32_t page_tokens = layout().page_tokens, before = sequence.sealed;
   for (; (sequence.sealed + 1) * page_tokens <= sequence.computed; ++sequence.sealed) {
     const uint32_t place = sequence.sealed;
     const kvcache::PageEdge edge = Edge(sequence, place, page_tokens);
@@ -112,15 +141,28 @@ void SequencePages::Seal(Sequence& sequence) {
     sequence.pages[place] = page;
     sequence.page_data[place] = pool_.Data(page).data();
   }
+  if (checkpoints_ != nullptr && sequence.sealed > before) NoteBoundary(sequence);
 }
 
 void SequencePages::Release(Sequence& sequence) {
+  ReleasePages(sequence);
+  sequence.branch = 0;
+  if (states_ != nullptr && sequence.held.data != nullptr) states_->GiveBack(sequence);
+}
+
+void SequencePages::End(Sequence& sequence) {
+  if (checkpoints_ != nullptr) StoreKept(sequence);
+  Release(sequence);
+}
+
+void SequencePages::ReleasePages(Sequence& sequence) {
   const uint32_t page_tokens = layout().page_tokens;
   const uint32_t tail = sequence.computed - sequence.sealed * page_tokens;
   // From the end: a page's child is always given back before it.
   for (; !sequence.pages.empty(); sequence.pages.pop_back()) {
     const size_t place = sequence.pages.size() - 1;
-    if (tree_ != nullptr && place == sequence.sealed && tail >= kCopyTokensMin) {
+    const bool copied = tree_ != nullptr && states_ == nullptr;
+    if (copied && place == sequence.sealed && tail >= kCopyTokensMin) {
       tree_->LeaveTail(sequence.pages[place], Edge(sequence, place, tail));
     } else {
       ReleaseOne(sequence.pages[place]);
@@ -129,6 +171,7 @@ void SequencePages::Release(Sequence& sequence) {
   sequence.page_data.clear();
   sequence.computed = 0;
   sequence.sealed = 0;
+  sequence.checkpoints_seen = UINT64_MAX;
 }
 
 uint32_t SequencePages::ReusablePages(const Sequence& sequence) const {
@@ -138,8 +181,9 @@ uint32_t SequencePages::ReusablePages(const Sequence& sequence) const {
                   SkippableTokens(sequence) / layout().page_tokens);
 }
 
-uint32_t SequencePages::SkippableTokens(const Sequence& sequence) {
-  return std::min(sequence.length - 1, sequence.logits_from);
+uint32_t SequencePages::SkippableTokens(const Sequence& sequence) const {
+  const uint32_t skippable = std::min(sequence.length - 1, sequence.logits_from);
+  return states_ == nullptr ? skippable : std::min(skippable, sequence.rows_replay_from());
 }
 
 kvcache::PrefixTree::Prefix SequencePages::FindPartial(const Sequence& sequence) const {
@@ -163,7 +207,7 @@ void SequencePages::SkipTo(Sequence& sequence, uint32_t computed) {
   CHECK(computed > sequence.computed && computed < sequence.length);
   const uint32_t skipped = computed - sequence.computed;
   sequence.computed = computed;
-  if (sequence.preempted) return;
+  if (sequence.preempted || sequence.full_pass_done) return;  // its own work, perhaps
   hits_ += sequence.cached == 0;
   reused_tokens_ += skipped;
   sequence.cached += skipped;

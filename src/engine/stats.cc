@@ -11,6 +11,7 @@ EngineStats EngineCounters::Read(uint32_t pages_total) const {
   stats.pages_used = pages_used.load(std::memory_order_relaxed);
   stats.pages_cached = pages_cached.load(std::memory_order_relaxed);
   stats.pages_total = pages_total;
+  stats.checkpoints = checkpoints.load(std::memory_order_relaxed);
   stats.requests = requests.load(std::memory_order_relaxed);
   stats.requests_refused = requests_refused.load(std::memory_order_relaxed);
   stats.samples_stop = samples_stop.load(std::memory_order_relaxed);
@@ -28,6 +29,7 @@ EngineStats EngineCounters::Read(uint32_t pages_total) const {
   stats.prefix_hits = prefix_hits.load(std::memory_order_relaxed);
   stats.cached_tokens = cached_tokens.load(std::memory_order_relaxed);
   stats.page_evictions = page_evictions.load(std::memory_order_relaxed);
+  stats.checkpoint_evictions = checkpoint_evictions.load(std::memory_order_relaxed);
   stats.busy_seconds = static_cast<double>(busy_ns.load(std::memory_order_relaxed)) * 1e-9;
   return stats;
 }

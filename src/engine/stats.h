@@ -15,6 +15,7 @@ struct EngineStats {
   uint32_t pages_used = 0;    // by running samples
   uint32_t pages_cached = 0;  // kept for reuse, used by nobody
   uint32_t pages_total = 0;
+  uint32_t checkpoints = 0;  // kept, of models that need them to go on from a page boundary
   // Counters.
   uint64_t requests = 0;          // accepted
   uint64_t requests_refused = 0;  // kOverloaded or kUnavailable
@@ -27,21 +28,24 @@ struct EngineStats {
   uint64_t drafts_kept = 0;  // guesses that were right
   uint64_t requests_failed_by_watchdog = 0;
   uint64_t preemptions = 0;
-  uint64_t prefix_hits = 0;     // samples that reused computed tokens
-  uint64_t cached_tokens = 0;   // prompt tokens of samples, reused instead of computed
-  uint64_t page_evictions = 0;  // of cached pages
-  double busy_seconds = 0;      // in steps
+  uint64_t prefix_hits = 0;           // samples that reused computed tokens
+  uint64_t cached_tokens = 0;         // prompt tokens of samples, reused instead of computed
+  uint64_t page_evictions = 0;        // of cached pages
+  uint64_t checkpoint_evictions = 0;  // for want of room; those of evicted pages not included
+  double busy_seconds = 0;            // in steps
 };
 
 // The atomics behind EngineStats. Thread: any.
 struct EngineCounters {
   std::atomic<uint32_t> running{0}, waiting{0}, pages_used{0}, pages_cached{0};
+  std::atomic<uint32_t> checkpoints{0};
   std::atomic<uint64_t> requests{0}, requests_refused{0};
   std::atomic<uint64_t> samples_stop{0}, samples_length{0}, samples_cancelled{0}, samples_error{0};
   std::atomic<uint64_t> prompt_tokens{0}, generated_tokens{0}, computed_rows{0};
   std::atomic<uint64_t> steps{0}, preemptions{0};
   std::atomic<uint64_t> draft_rows{0}, drafts_kept{0}, requests_failed_by_watchdog{0};
   std::atomic<uint64_t> prefix_hits{0}, cached_tokens{0}, page_evictions{0};
+  std::atomic<uint64_t> checkpoint_evictions{0};
   std::atomic<int64_t> busy_ns{0};
 
   EngineStats Read(uint32_t pages_total) const;

@@ -62,6 +62,22 @@ void DrawEngine(base::Rng& rng, SimConfig& config) {
   config.step_time.slow_factor = 2 + rng.Uniform() * 50;
 }
 
+// From draws of its own, so that the others are as they would be without.
+void DrawState(SimConfig& config) {
+  if (config.seed % 4 != 0) return;
+  base::Rng rng(config.seed ^ 0x57A7E);
+  config.state.window = Between(rng, 2, 20);
+  config.state.backtrack_max = Between(rng, 1, 8);
+  if (rng.Below(12) > 0) {
+    const uint32_t more = OneOf(rng, {0u, 20u, 150u});
+    config.state.replay_rows =
+        config.state.window + config.state.backtrack_max + Between(rng, 0, more);
+  }
+  config.checkpoints_max = rng.Below(2) == 0 ? 0 : Between(rng, 1, 8);
+  // Reuse begins behind a page and the replayed rows.
+  config.long_chance = std::max(config.long_chance, 0.1);
+}
+
 void DrawCrowd(base::Rng& rng, SimConfig& config) {
   config.requests = Between(rng, 10, 60);
   config.tenants = Between(rng, 1, 5);
@@ -97,6 +113,7 @@ SimConfig SimConfig::Draw(uint64_t seed) {
   DrawEngine(rng, config);
   DrawCrowd(rng, config);
   DrawFaults(rng, config);
+  DrawState(config);
   return config;
 }
 
@@ -108,6 +125,11 @@ std::string SimConfig::ToString() const {
                  "prompts), target {} ms, reuse {}, guesses {} ({:.0f} % right)\n",
                  pages, context_max, sequences_max, waiting_max, rows_max, prefill_rows_max,
                  step_target.ms(), prefix_cache, Name(guesses), 100 * draft_accuracy);
+  if (state.window > 0) {
+    fmt::format_to(to,
+                   "  state: a window of {} rows, {} to take back, {} replayed, {} checkpoints\n",
+                   state.window, state.backtrack_max, state.replay_rows, checkpoints_max);
+  }
   fmt::format_to(
       to,
       "  step: {} us + {} us a row + {:.0f} ns a key, noise {:.0f} %, {:.1f} % are {:.0f} "

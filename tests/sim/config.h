@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "engine/hash_window.h"
 
 namespace plumb::sim {
 
@@ -43,6 +44,9 @@ struct SimConfig {
   Guesses guesses = Guesses::kNone;
   double draft_accuracy = 0;  // chance that a drafted token is the right one
   StepTime step_time;
+  // Of a model that has states beside its pages; window 0: it has none.
+  engine::HashStateShape state;
+  uint32_t checkpoints_max = 0;
 
   // The crowd.
   uint32_t requests = 0;

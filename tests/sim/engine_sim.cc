@@ -39,7 +39,7 @@ EngineSim::EngineSim(const SimConfig& config)
     : config_(config),
       rng_(config.seed ^ 0xE5),
       tokenizer_(engine::MakeTokenizer()),
-      model_(config.context_max, config.step_time, config.seed ^ 0x10D, world_),
+      model_(config.context_max, config.step_time, config.seed ^ 0x10D, world_, config.state),
       draft_model_(config.context_max, DraftTime(config.step_time), config.seed ^ 0xD4AF7, world_),
       fake_drafter_(config.seed, static_cast<uint32_t>(10 * config.draft_accuracy),
                     engine::kTokenizerSize),
@@ -71,6 +71,7 @@ std::unique_ptr<engine::Engine> EngineSim::MakeEngine() {
   options.prefill_rows_max = config_.prefill_rows_max;
   options.step_target = config_.step_target;
   options.prefix_cache = config_.prefix_cache;
+  options.checkpoints_max = config_.checkpoints_max;
   options.synchronous = true;
   options.speculation = engine::Speculation::kOff;
   if (config_.guesses == Guesses::kFake) {

@@ -33,6 +33,7 @@ class EngineSim {
   const LedgerCounts& counts() const { return ledger_.counts(); }
   const engine::EngineStats& stats() const { return stats_; }
   uint64_t forwards() const { return ledger_.forwards(); }
+  bool stateful() const { return config_.state.window > 0; }
 
  private:
   std::unique_ptr<engine::Engine> MakeEngine();

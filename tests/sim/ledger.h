@@ -71,7 +71,7 @@ class Ledger {
   // All must outlive the ledger.
   Ledger(const engine::HashModel& model, const text::Tokenizer& tokenizer, const World& world,
          Journal& journal)
-      : oracle_(model, tokenizer), world_(world), journal_(journal) {}
+      : model_(model), oracle_(model, tokenizer), world_(world), journal_(journal) {}
 
   // What a sample must answer.
   const ExpectedAnswer& Expected(Record& record, uint32_t sample) const;
@@ -111,6 +111,7 @@ class Ledger {
   void CheckAnswer(Record& record, uint32_t sample);
   void CheckCached(const Record& record, const engine::Finish& finish);
 
+  const engine::HashModel& model_;
   Oracle oracle_;
   const World& world_;
   Journal& journal_;

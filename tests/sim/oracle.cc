@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <utility>
 
 #include "base/check.h"
 #include "engine/noise.h"
@@ -53,14 +54,17 @@ bool IsEnd(const SamplingParams& params, TokenId token) {
          params.stop_tokens.end();
 }
 
-// The stop string that begins first in what is new of the text, cut off; `from`: where that begins.
+// The stop string that is complete first in what is new of the text (of these the one that begins
+// first, as text::StopMatcher has it), cut off; `from`: where what is new begins.
 std::optional<std::string> CutAtStop(std::string& text, size_t from, const SamplingParams& params) {
-  size_t place = std::string::npos;
+  size_t place = 0, end = 0;
   const std::string* found = nullptr;
   for (const std::string& stop : params.stop) {
     const size_t at = text.find(stop, from < stop.size() ? 0 : from - stop.size());
-    if (at >= place) continue;
+    if (at == std::string::npos) continue;
+    if (found != nullptr && std::pair(at + stop.size(), at) >= std::pair(end, place)) continue;
     place = at;
+    end = at + stop.size();
     found = &stop;
   }
   if (found == nullptr) return std::nullopt;
@@ -79,6 +83,7 @@ ExpectedAnswer Oracle::Run(const Request& request, uint32_t sample) const {
   const auto grammar = request.grammar ? request.grammar->NewState() : nullptr;
   std::vector<uint32_t> mask(grammar ? (engine::kVocabularySize + 31) / 32 : 0);
   std::vector<TokenId> all = request.prompt;
+  const uint32_t replay_from = model_.ReplayFrom(request.prompt.size());
   text::Detokenizer detokenizer(tokenizer_);
   ExpectedAnswer answer;
   bool ended = false;
@@ -88,7 +93,7 @@ ExpectedAnswer Oracle::Run(const Request& request, uint32_t sample) const {
       answer.text += detokenizer.Finish();
       return answer;
     }
-    const std::vector<float> logits = model_.LogitsOf(all);
+    const std::vector<float> logits = model_.LogitsOf(all, replay_from);
     const engine::NoiseKey key{params.seed, sample, static_cast<uint32_t>(all.size())};
     const std::span<const TokenId> before = answer.tokens;
     const TokenId token{engine::ReferenceSample(logits, engine::kTokenizerSize, params, prompt_once,

@@ -49,6 +49,11 @@ void Totals::Add(const EngineSim& run) {
   preemptions += run.stats().preemptions;
   evictions += run.stats().page_evictions;
   prefix_hits += run.stats().prefix_hits;
+  if (run.stateful()) {
+    ++state_runs;
+    resumes += run.stats().prefix_hits;
+    checkpoint_evictions += run.stats().checkpoint_evictions;
+  }
   drafts_kept += run.stats().drafts_kept;
   drafts_in_vain += run.stats().draft_rows - run.stats().drafts_kept;
 }
@@ -70,10 +75,11 @@ std::ostream& operator<<(std::ostream& out, const Totals& totals) {
              << counts.tokens << " tokens, " << counts.cached_tokens << " cached, "
              << totals.prefix_hits << " hits, " << totals.preemptions << " preemptions, "
              << totals.evictions << " evictions, " << totals.drafts_kept << " drafts kept and "
-             << totals.drafts_in_vain << " in vain; scheduler alone: " << totals.scheduler_steps
-             << " steps, " << totals.scheduler_preemptions << " preemptions, "
-             << totals.scheduler_drafts_kept << " drafts kept, " << totals.reused_tokens
-             << " tokens reused";
+             << totals.drafts_in_vain << " in vain; " << totals.state_runs
+             << " with states: " << totals.resumes << " hits, " << totals.checkpoint_evictions
+             << " checkpoints evicted; scheduler alone: " << totals.scheduler_steps << " steps, "
+             << totals.scheduler_preemptions << " preemptions, " << totals.scheduler_drafts_kept
+             << " drafts kept, " << totals.reused_tokens << " tokens reused";
 }
 
 bool RunSeed(uint64_t seed, std::ostream& out, Totals& totals) {

@@ -16,6 +16,8 @@ struct Totals {
   uint64_t runs = 0, forwards = 0;
   LedgerCounts counts;
   uint64_t preemptions = 0, evictions = 0, prefix_hits = 0;
+  // Of models with states.
+  uint64_t state_runs = 0, resumes = 0, checkpoint_evictions = 0;
   uint64_t drafts_kept = 0, drafts_in_vain = 0;
   // Of the scheduler alone.
   uint64_t scheduler_steps = 0, scheduler_preemptions = 0, scheduler_drafts_kept = 0,

@@ -9,9 +9,18 @@
 #include "engine/oracle_testing.h"
 
 namespace plumb::sim {
+namespace {
 
-SimModel::SimModel(uint32_t context_max, const StepTime& time, uint64_t seed, World& world)
-    : hash_(engine::kVocabularySize, context_max), time_(time), rng_(seed), world_(world) {}
+constexpr uint32_t kRowsMax = 4096, kLogitsRowsMax = 256;
+
+}  // namespace
+
+SimModel::SimModel(uint32_t context_max, const StepTime& time, uint64_t seed, World& world,
+                   const engine::HashStateShape& state)
+    : hash_(engine::kVocabularySize, context_max, kRowsMax, kLogitsRowsMax, state),
+      time_(time),
+      rng_(seed),
+      world_(world) {}
 
 void SimModel::Forward(std::span<const model::SequenceRows> sequences, std::span<float> logits) {
   if (before_forward) before_forward();

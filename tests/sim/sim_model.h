@@ -20,12 +20,21 @@ namespace plumb::sim {
 class SimModel final : public model::Model {
  public:
   // `world` must outlive the model.
-  SimModel(uint32_t context_max, const StepTime& time, uint64_t seed, World& world);
+  SimModel(uint32_t context_max, const StepTime& time, uint64_t seed, World& world,
+           const engine::HashStateShape& state = {});
 
   const model::ModelInfo& info() const override { return hash_.info(); }
   uint32_t rows_max() const override { return hash_.rows_max(); }
   uint32_t logits_rows_max() const override { return hash_.logits_rows_max(); }
   void Forward(std::span<const model::SequenceRows> sequences, std::span<float> logits) override;
+  void SaveState(const std::byte* state, uint32_t position,
+                 std::span<std::byte> checkpoint) const override {
+    hash_.SaveState(state, position, checkpoint);
+  }
+  void LoadState(std::span<const std::byte> checkpoint, uint32_t position,
+                 std::byte* state) const override {
+    hash_.LoadState(checkpoint, position, state);
+  }
 
   engine::HashModel& hash() { return hash_; }
 

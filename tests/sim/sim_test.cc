@@ -64,6 +64,19 @@ TEST(Simulation, FixedSeedsKeepEveryRule) {
   EXPECT_GT(totals.reused_tokens, 10'000u);
 }
 
+TEST(Simulation, FixedSeedsOfModelsWithStatesKeepEveryRule) {
+  Totals totals;
+  for (uint64_t seed = 100; seed < 164; seed += 4) {
+    std::ostringstream report;
+    ASSERT_TRUE(RunSeed(seed, report, totals)) << report.str();
+  }
+  EXPECT_EQ(totals.state_runs, 16u);
+  EXPECT_GT(totals.resumes, 20u);
+  EXPECT_GT(totals.checkpoint_evictions, 20u);
+  EXPECT_GT(totals.preemptions, 10u);
+  EXPECT_GT(totals.drafts_in_vain, 500u);
+}
+
 // Kept for what they found: docs/simulation.md, "Seeds worth keeping".
 TEST(Simulation, SeedsThatFoundFaults) {
   Totals totals;
