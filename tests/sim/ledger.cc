@@ -232,12 +232,12 @@ void Ledger::CheckCached(const Record& record, const Finish& finish) {
                          finish.cached_tokens, prompt.size());
   }
   if (finish.cached_tokens == 0) return;
-  // A model with states goes on from page boundaries, and computes what is replayed.
+  // With states, whole pages at most (it may have begun one itself) of what is not replayed.
   const uint32_t replay_from = model_.ReplayFrom(prompt.size());
   if (model_.info().state_bytes > 0 &&
-      (finish.cached_tokens % model::kPageTokens != 0 || finish.cached_tokens > replay_from)) {
-    journal_.Fail("request {}: {} prompt tokens cached, where {} and whole pages may be",
-                  record.id(), finish.cached_tokens, replay_from);
+      finish.cached_tokens > replay_from / model::kPageTokens * model::kPageTokens) {
+    journal_.Fail("request {}: {} prompt tokens cached, but its replay begins at {}", record.id(),
+                  finish.cached_tokens, replay_from);
   }
   size_t most = 0;
   for (const Record* other : by_key_[record.request.isolation]) {
