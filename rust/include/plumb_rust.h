@@ -19,6 +19,7 @@ enum {
   PLUMB_UNSUPPORTED = 2,  // a kind of input that is not built here; the message names it
   PLUMB_LIMIT = 3,        // a step, depth or size limit was met
   PLUMB_INTERNAL = 4,     // a bug in here; survivable
+  PLUMB_BUSY = 5,         // a thread or the like is not to be had now
 };
 
 typedef struct {
@@ -126,10 +127,11 @@ typedef struct {
 } plumb_grammar_spec;
 
 // PLUMB_INVALID: malformed, or it allows nothing; PLUMB_UNSUPPORTED: it cannot be enforced, the
-// message names what; PLUMB_LIMIT: too large. Keeps the vocabulary alive, as a state its grammar.
+// message names what; PLUMB_LIMIT: too large, or not done in `ms_max`; PLUMB_BUSY: too many that
+// were not done in time still run. Keeps the vocabulary alive, as a state its grammar.
 int32_t plumb_grammar_compile(const plumb_grammar_vocabulary* vocabulary,
-                              const plumb_grammar_spec* spec, plumb_grammar** out,
-                              plumb_buffer* error);
+                              const plumb_grammar_spec* spec, uint32_t ms_max,
+                              plumb_grammar** out, plumb_buffer* error);
 void plumb_grammar_free(plumb_grammar* grammar);
 
 int32_t plumb_grammar_state_new(const plumb_grammar* grammar, plumb_grammar_state** out,

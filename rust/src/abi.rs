@@ -13,6 +13,7 @@ pub enum Failure {
     Unsupported(String),
     Limit(String),
     Internal(String),
+    Busy(String),
 }
 
 impl Failure {
@@ -22,6 +23,7 @@ impl Failure {
             Failure::Unsupported(_) => 2,
             Failure::Limit(_) => 3,
             Failure::Internal(_) => 4,
+            Failure::Busy(_) => 5,
         }
     }
 
@@ -30,7 +32,8 @@ impl Failure {
             Failure::Invalid(text)
             | Failure::Unsupported(text)
             | Failure::Limit(text)
-            | Failure::Internal(text) => text,
+            | Failure::Internal(text)
+            | Failure::Busy(text) => text,
         }
     }
 }

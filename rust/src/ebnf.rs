@@ -15,6 +15,7 @@ use crate::grammar_source::lark_string;
 
 const TERMINALS_MAX: usize = 200;
 const NODES_MAX: usize = 20_000; // of terminals, references written out
+const COPIES_MAX: u64 = 100_000; // of their nodes, repetitions written out
 const STATES_MAX: usize = 2_000; // of two terminals read side by side
 const FUEL: u64 = 200_000;
 
@@ -69,6 +70,19 @@ fn regular_rules(rules: &Rules) -> Vec<bool> {
     }
 }
 
+/// Of a terminal, so far.
+struct Size {
+    nodes: usize,
+    copies: u64,
+    times: u64, // that the node at hand is repeated
+}
+
+impl Default for Size {
+    fn default() -> Size {
+        Size { nodes: 0, copies: 0, times: 1 }
+    }
+}
+
 impl Converter<'_> {
     fn is_regular(&self, expr: &Expr) -> bool {
         match expr {
@@ -80,14 +94,10 @@ impl Converter<'_> {
     }
 
     /// A regular part as Lark's terminals have it and as derivre does.
-    fn write(
-        &self,
-        expr: &Expr,
-        lark: &mut String,
-        nodes: &mut usize,
-    ) -> Result<RegexAst, Failure> {
-        *nodes += 1;
-        if *nodes > NODES_MAX {
+    fn write(&self, expr: &Expr, lark: &mut String, size: &mut Size) -> Result<RegexAst, Failure> {
+        size.nodes += 1;
+        size.copies = size.copies.saturating_add(size.times);
+        if size.nodes > NODES_MAX || size.copies > COPIES_MAX {
             return Err(Failure::Limit("a terminal of the grammar is too large".into()));
         }
         Ok(match expr {
@@ -99,12 +109,12 @@ impl Converter<'_> {
                 lark.push_str(&lark_string(text));
                 RegexAst::Literal(text.clone())
             }
-            Expr::Rule(index) => self.write(&self.rules.bodies[*index], lark, nodes)?,
+            Expr::Rule(index) => self.write(&self.rules.bodies[*index], lark, size)?,
             Expr::Sequence(parts) => {
                 lark.push('(');
                 let mut all = Vec::new();
                 for part in parts {
-                    all.push(self.write(part, lark, nodes)?);
+                    all.push(self.write(part, lark, size)?);
                     lark.push(' ');
                 }
                 lark.push_str(if parts.is_empty() { "\"\")" } else { ")" });
@@ -115,14 +125,17 @@ impl Converter<'_> {
                 let mut all = Vec::new();
                 for (index, option) in options.iter().enumerate() {
                     lark.push_str(if index > 0 { "| " } else { "" });
-                    all.push(self.write(option, lark, nodes)?);
+                    all.push(self.write(option, lark, size)?);
                 }
                 lark.push(')');
                 RegexAst::Or(all)
             }
             Expr::Repeat(inner, least, most) => {
                 lark.push('(');
-                let inner = self.write(inner, lark, nodes)?;
+                let times = size.times;
+                size.times = times.saturating_mul(most.unwrap_or(*least).max(1).into());
+                let inner = self.write(inner, lark, size)?;
+                size.times = times;
                 write_bounds(lark, *least, *most);
                 RegexAst::Repeat(Box::new(inner), *least, most.unwrap_or(u32::MAX))
             }
@@ -132,7 +145,7 @@ impl Converter<'_> {
     /// A part that may be empty is an optional terminal that is not.
     fn terminal(&mut self, expr: &Expr) -> Result<Part, Failure> {
         let mut lark = String::new();
-        let ast = self.write(expr, &mut lark, &mut 0)?;
+        let ast = self.write(expr, &mut lark, &mut Size::default())?;
         let mut builder = RegexBuilder::new();
         let wrong = |error| Failure::Limit(format!("a terminal of the grammar: {error}"));
         let whole = builder.mk(&ast).map_err(wrong)?;

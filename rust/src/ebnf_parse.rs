@@ -8,6 +8,7 @@ use crate::abi::Failure;
 const RULES_MAX: usize = 2_000;
 const DEPTH_MAX: usize = 32;
 const REPEAT_MAX: u32 = 10_000;
+const REPEATS_MAX: usize = 8; // of one part, one after the other
 
 #[derive(Clone, Debug)]
 pub enum Expr {
@@ -162,7 +163,7 @@ impl Parser<'_> {
 
     fn repeated(&mut self, part: Expr) -> Parsed<Expr> {
         let mut part = part;
-        loop {
+        for _ in 0..REPEATS_MAX {
             let (least, most) = match self.peek() {
                 b'*' => (0, None),
                 b'+' => (1, None),
@@ -177,6 +178,7 @@ impl Parser<'_> {
             self.at += 1;
             part = Expr::Repeat(Box::new(part), least, most);
         }
+        self.fail("too many repetitions of one part")
     }
 
     fn bounds(&mut self) -> Parsed<(u32, Option<u32>)> {

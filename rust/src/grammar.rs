@@ -12,30 +12,11 @@ use llguidance::TokenParser;
 use crate::abi::Failure;
 use crate::grammar_vocabulary::GrammarVocabulary;
 
-/// llguidance recurses over references and rules; its depth is bounded by the sizes of sources,
-/// which a stack of this size (reserved, not used) holds.
-const COMPILE_STACK_BYTES: usize = 256 << 20;
-
 /// The first line of a message that may go on with a dump, cut to what a person reads.
 pub fn first_line(error: &dyn std::fmt::Display) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
     line.chars().take(300).collect()
-}
-
-/// Runs `body` on a thread with a large stack.
-pub fn with_stack<T: Send>(body: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new()
-            .name("grammar-compile".into())
-            .stack_size(COMPILE_STACK_BYTES)
-            .spawn_scoped(scope, body)
-            .map_err(|error| Failure::Internal(format!("no thread to compile on: {error}")))?;
-        match thread.join() {
-            Ok(result) => result,
-            Err(_) => Err(Failure::Invalid("the grammar cannot be compiled".into())),
-        }
-    })
 }
 
 /// Immutable; any thread.

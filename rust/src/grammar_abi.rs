@@ -2,6 +2,7 @@
 //! objects are boxed Arcs, so that a state keeps its grammar and a grammar its vocabulary.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::abi::{guard, slice, Failure, Owned, View};
 use crate::grammar::{Grammar, State};
@@ -20,7 +21,7 @@ pub struct SpecAbi {
     end_token: u32,
 }
 
-unsafe fn read_spec<'a>(abi: &SpecAbi) -> Result<Spec<'a>, Failure> {
+unsafe fn read_spec(abi: &SpecAbi) -> Result<Spec, Failure> {
     let kind = match abi.kind {
         0 => Kind::JsonSchema,
         1 => Kind::JsonObject,
@@ -34,11 +35,14 @@ unsafe fn read_spec<'a>(abi: &SpecAbi) -> Result<Spec<'a>, Failure> {
     let choices = slice(abi.choices, abi.choice_count);
     Ok(Spec {
         kind,
-        source: abi.source.text("the grammar")?,
-        choices: choices.iter().map(|view| view.text("a choice")).collect::<Result<_, _>>()?,
+        source: abi.source.text("the grammar")?.to_string(),
+        choices: choices
+            .iter()
+            .map(|view| Ok(view.text("a choice")?.to_string()))
+            .collect::<Result<_, Failure>>()?,
         end: match (abi.end_token, end_text) {
             (u32::MAX, "") => End::None,
-            (u32::MAX, text) => End::Text(text),
+            (u32::MAX, text) => End::Text(text.to_string()),
             (token, _) => End::Token(token),
         },
     })
@@ -71,12 +75,14 @@ pub unsafe extern "C" fn plumb_grammar_vocabulary_free(vocabulary: *mut Arc<Gram
 pub unsafe extern "C" fn plumb_grammar_compile(
     vocabulary: *const Arc<GrammarVocabulary>,
     spec: *const SpecAbi,
+    ms_max: u32,
     out: *mut *mut Arc<Grammar>,
     error: *mut Owned<u8>,
 ) -> i32 {
     out.write(std::ptr::null_mut());
     guard(error, || {
-        let grammar = compile(&*vocabulary, &read_spec(&*spec)?)?;
+        let time = Duration::from_millis(ms_max.into());
+        let grammar = compile(&*vocabulary, read_spec(&*spec)?, time)?;
         out.write(Box::into_raw(Box::new(Arc::new(grammar))));
         Ok(())
     })

@@ -3,6 +3,7 @@
 //! rather than guesses. Read next: schema.rs, pattern.rs, lark_guard.rs, ebnf.rs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use llguidance::api::{GrammarWithLexer, TopLevelGrammar};
 use llguidance::JsonCompileOptions;
@@ -31,18 +32,17 @@ pub enum Kind {
 }
 
 /// What stands after the grammar.
-#[derive(Clone, Copy)]
-pub enum End<'a> {
+pub enum End {
     None,
-    Text(&'a str),
+    Text(String),
     Token(u32),
 }
 
-pub struct Spec<'a> {
+pub struct Spec {
     pub kind: Kind,
-    pub source: &'a str,
-    pub choices: Vec<&'a str>,
-    pub end: End<'a>,
+    pub source: String,
+    pub choices: Vec<String>,
+    pub end: End,
 }
 
 /// A string literal of Lark.
@@ -52,7 +52,7 @@ pub fn lark_string(text: &str) -> String {
 
 /// A grammar that is one terminal; a text after it belongs to the terminal, since the lexer takes
 /// the longest match of each.
-fn terminal(body: &str, end: End) -> TopLevelGrammar {
+fn terminal(body: &str, end: &End) -> TopLevelGrammar {
     TopLevelGrammar::from_lark(match end {
         End::None => format!("start: T\nT: {body}\n"),
         End::Text(text) => format!("start: T\nT: ({body}) {}\n", lark_string(text)),
@@ -61,7 +61,7 @@ fn terminal(body: &str, end: End) -> TopLevelGrammar {
 }
 
 /// `inner`, then what stands after it.
-fn with_end(inner: GrammarWithLexer, end: End) -> TopLevelGrammar {
+fn with_end(inner: GrammarWithLexer, end: &End) -> TopLevelGrammar {
     let after = match end {
         End::None => return TopLevelGrammar::from_grammar(inner),
         End::Text(text) => lark_string(text),
@@ -72,7 +72,7 @@ fn with_end(inner: GrammarWithLexer, end: End) -> TopLevelGrammar {
     TopLevelGrammar { grammars: vec![outer, inner], max_tokens: None }
 }
 
-fn json(mut schema: Value, end: End) -> TopLevelGrammar {
+fn json(mut schema: Value, end: &End) -> TopLevelGrammar {
     let options = JsonCompileOptions {
         whitespace_flexible: false,
         whitespace_pattern: Some(WHITESPACE.into()),
@@ -88,28 +88,28 @@ fn json(mut schema: Value, end: End) -> TopLevelGrammar {
 fn translate(spec: &Spec) -> Result<(TopLevelGrammar, Option<Value>), Failure> {
     Ok(match spec.kind {
         Kind::JsonSchema => {
-            let given = schema::parse(spec.source)?;
-            (json(schema::normalise(&given)?, spec.end), Some(given))
+            let given = schema::parse(&spec.source)?;
+            (json(schema::normalise(&given)?, &spec.end), Some(given))
         }
-        Kind::JsonObject => (json(serde_json::json!({"type": "object"}), spec.end), None),
+        Kind::JsonObject => (json(serde_json::json!({"type": "object"}), &spec.end), None),
         Kind::Regex => {
-            let regex = pattern::translate(spec.source).map_err(|why| {
+            let regex = pattern::translate(&spec.source).map_err(|why| {
                 Failure::Unsupported(format!("the regular expression cannot be enforced: {why}"))
             })?;
             let regex = llguidance::regex_to_lark(&regex, "");
-            (terminal(&format!("/{regex}/"), spec.end), None)
+            (terminal(&format!("/{regex}/"), &spec.end), None)
         }
         Kind::Lark => {
-            lark_guard::check(spec.source)?;
-            (with_end(GrammarWithLexer::from_lark(spec.source.into()), spec.end), None)
+            lark_guard::check(&spec.source)?;
+            (with_end(GrammarWithLexer::from_lark(spec.source.clone()), &spec.end), None)
         }
         Kind::Ebnf => {
-            let lark = ebnf::to_lark(spec.source)?;
-            (with_end(GrammarWithLexer::from_lark(lark), spec.end), None)
+            let lark = ebnf::to_lark(&spec.source)?;
+            (with_end(GrammarWithLexer::from_lark(lark), &spec.end), None)
         }
         Kind::Choice => {
             let choices: Vec<String> = spec.choices.iter().map(|text| lark_string(text)).collect();
-            (terminal(&choices.join(" | "), spec.end), None)
+            (terminal(&choices.join(" | "), &spec.end), None)
         }
     })
 }
@@ -128,11 +128,16 @@ fn refused(kind: Kind, given: Option<&Value>, message: String) -> Failure {
     }
 }
 
-/// Compiles on a thread with room for llguidance's recursion.
-pub fn compile(vocabulary: &Arc<GrammarVocabulary>, spec: &Spec) -> Result<Grammar, Failure> {
-    crate::grammar::with_stack(|| {
-        let (source, given) = translate(spec)?;
-        Grammar::compile(vocabulary, source)
+/// Compiles on a thread with room for llguidance's recursion, for at most `time`.
+pub fn compile(
+    vocabulary: &Arc<GrammarVocabulary>,
+    spec: Spec,
+    time: Duration,
+) -> Result<Grammar, Failure> {
+    let vocabulary = vocabulary.clone();
+    crate::compile_thread::run(time, move || {
+        let (source, given) = translate(&spec)?;
+        Grammar::compile(&vocabulary, source)
             .map_err(|message| refused(spec.kind, given.as_ref(), message))
     })
 }

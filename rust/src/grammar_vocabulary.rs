@@ -83,12 +83,8 @@ impl GrammarVocabulary {
         };
         let trie = TokTrie::from(&TokRxInfo::new(size, *end), &words).with_eos_tokens(&end_tokens);
         let env: TokEnv = Arc::new(Env { trie });
-        let mut factory = ParserFactory::new(
-            &env,
-            InferenceCapabilities::default(),
-            &slices(),
-        )
-        .map_err(|error| Failure::Internal(format!("the vocabulary has no trie: {error}")))?;
+        let mut factory = ParserFactory::new(&env, InferenceCapabilities::default(), &slices())
+            .map_err(|error| Failure::Internal(format!("the vocabulary has no trie: {error}")))?;
         factory.quiet();
         *factory.limits_mut() = limits();
         Ok(GrammarVocabulary { factory, env, end_tokens })

@@ -8,6 +8,7 @@ mod abi;
 mod added_tokens;
 mod byte_level;
 mod calendar;
+mod compile_thread;
 mod ebnf;
 mod ebnf_parse;
 mod grammar;

@@ -441,7 +441,9 @@ pub fn normalise(root: &Value) -> Result<Value, Failure> {
     if !definitions.is_empty() {
         out.insert("$defs".into(), Value::Object(definitions));
     }
-    Ok(Value::Object(out))
+    let out = Value::Object(out);
+    values::check_bounds(&out)?;
+    Ok(out)
 }
 
 /// What llguidance refused, with the keyword that its message speaks of and where that stands.

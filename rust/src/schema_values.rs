@@ -147,6 +147,51 @@ pub fn format(name: &str) -> Option<Value> {
     })
 }
 
+/// Bounds of numbers, as (keyword, value), wherever they stand.
+fn bounds<'a>(schema: &'a Value, found: &mut Vec<(&'a str, f64)>) {
+    match schema {
+        Value::Array(items) => items.iter().for_each(|item| bounds(item, found)),
+        Value::Object(members) => {
+            for (name, value) in members {
+                match (name.as_str(), value.as_f64()) {
+                    ("enum" | "const" | "default" | "examples", _) => {}
+                    ("minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum", Some(v)) => {
+                        found.push((name, v));
+                    }
+                    _ => bounds(value, found),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// llguidance 1.9.1 takes the bound itself where it is a whole number that is excluded and the
+/// other bound is less than one away. Two of them may come together from anywhere in a schema, so
+/// every such pair is refused.
+pub fn check_bounds(schema: &Value) -> Result<(), Failure> {
+    let mut found = Vec::new();
+    bounds(schema, &mut found);
+    let mut values: Vec<f64> = found.iter().map(|(_, value)| *value).collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    for (keyword, value) in found {
+        if !keyword.starts_with("exclusive") || value.fract() != 0.0 {
+            continue;
+        }
+        let at = values.partition_point(|other| *other < value);
+        let below = at.checked_sub(1).map(|at| values[at]);
+        let above = values.get(at + 1).copied();
+        let close = |other: Option<f64>| other.is_some_and(|other| (other - value).abs() < 1.0);
+        if close(below) || close(above) {
+            return Err(Failure::Unsupported(format!(
+                "{keyword} {value} cannot be enforced beside another bound less than 1 away"
+            )));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,6 +19,12 @@ using base::Status;
 namespace {
 
 constexpr uint32_t kRetryAfterMs = 1000;
+constexpr std::chrono::milliseconds kShortWait(250);
+
+Status Busy(std::string message) {
+  return Status(base::Code::kOverloaded, std::move(message) + "; send the request again later")
+      .WithRetryAfterMs(kRetryAfterMs);
+}
 
 Status TooLarge(std::string message) {
   return base::InvalidArgument("grammar", std::move(message)).WithReason("grammar_too_large");
@@ -108,12 +114,15 @@ Result<std::shared_ptr<const Grammar>> GrammarCompiler::Compile(const GrammarSpe
   RETURN_IF_ERROR(CheckSpec(spec));
   ASSIGN_OR_RETURN(const std::shared_ptr<Entry> entry, FindOrEnqueue(spec));
   std::unique_lock lock(mutex_);
-  const bool done = changed_.wait_for(lock, std::chrono::milliseconds(options_.compile_ms_max),
-                                      [&] { return entry->result || stopped_; });
-  if (!done) {
-    return TooLarge(fmt::format("the grammar was not compiled within {} ms; make it smaller",
-                                options_.compile_ms_max));
+  const auto done = [&] { return entry->result || stopped_; };
+  // Nearly all are done by then. Who waits longer holds a thread that others need: one may.
+  if (!changed_.wait_for(lock, kShortWait, done)) {
+    if (patient_) return Busy("another grammar takes long to compile");
+    patient_ = true;
+    changed_.wait_for(lock, std::chrono::milliseconds(options_.compile_ms_max), done);
+    patient_ = false;
   }
+  if (!entry->result && !stopped_) return Busy("the grammar still waits to be compiled");
   if (!entry->result) return Status(base::Code::kUnavailable, "the server is stopping");
   return *entry->result;
 }
@@ -129,8 +138,7 @@ Result<std::shared_ptr<GrammarCompiler::Entry>> GrammarCompiler::FindOrEnqueue(
   }
   auto entry = std::make_shared<Entry>(Entry{.key = key, .spec = spec, .result = {}, .use = {}});
   if (!queue_.Push(std::shared_ptr(entry))) {
-    return Status(base::Code::kOverloaded, "too many grammars are waiting to be compiled")
-        .WithRetryAfterMs(kRetryAfterMs);
+    return Busy("too many grammars are waiting to be compiled");
   }
   by_use_.push_front(key);
   entry->use = by_use_.begin();
@@ -180,7 +188,8 @@ void GrammarCompiler::RunThread() {
 Result<std::shared_ptr<const Grammar>> GrammarCompiler::CompileNow(const GrammarSpec& spec) {
   std::call_once(vocabulary_once_, [this] { vocabulary_ = GrammarVocabulary::Make(tokenizer_); });
   ASSIGN_OR_RETURN(const std::shared_ptr<const GrammarVocabulary> vocabulary, vocabulary_);
-  ASSIGN_OR_RETURN(std::shared_ptr<const Grammar> inner, vocabulary->Compile(spec));
+  ASSIGN_OR_RETURN(std::shared_ptr<const Grammar> inner,
+                   vocabulary->Compile(spec, options_.compile_ms_max));
   if (spec.begin.empty()) return inner;
   return MakeTriggered(vocabulary, spec, std::move(inner));
 }

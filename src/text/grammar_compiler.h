@@ -28,9 +28,9 @@ class GrammarVocabulary;
 struct GrammarCompilerOptions {
   uint32_t threads = 1;
   uint32_t waiting_max = 64;             // specs that wait for a thread
-  uint32_t cached_max = 256;             // grammars and refusals
+  uint32_t cached_max = 64;              // grammars and refusals; one takes some megabytes
   uint64_t cached_bytes_max = 8u << 20;  // of their specs
-  uint32_t compile_ms_max = 5000;        // how long a caller waits
+  uint32_t compile_ms_max = 5000;        // of one grammar
 };
 
 // A resource type. Borrows the tokenizer. Thread: any, for every method.
@@ -45,13 +45,15 @@ class GrammarCompiler {
   static constexpr size_t kChoicesMax = 4096;
   static constexpr size_t kTriggerBytesMax = 64;
 
-  // Waits for a thread of this object, at most compile_ms_max. kInvalidArgument, field "grammar":
-  // the spec is malformed, too large (reason "grammar_too_large") or asks for what cannot be
-  // enforced (reason "grammar_unsupported"; the message names the keyword and where it stands);
-  // kOverloaded: too many are waiting; kUnavailable: stopped.
+  // Waits for a thread of this object: 250 ms, one caller at a time compile_ms_max more.
+  // kInvalidArgument, field "grammar": the spec is malformed, too large or not done in
+  // compile_ms_max (reason "grammar_too_large"), or asks for what cannot be enforced (reason
+  // "grammar_unsupported"; the message names the keyword and where it stands); kOverloaded: too
+  // many are waiting, or others take long; kUnavailable: stopped.
   base::Result<std::shared_ptr<const Grammar>> Compile(const GrammarSpec& spec);
 
-  // Refuses what waits and returns when no compilation runs. Idempotent.
+  // Refuses what waits and returns when no compilation runs but those that were given up.
+  // Idempotent.
   void Stop();
 
   // Compilations begun since the start; for metrics and tests.
@@ -82,6 +84,7 @@ class GrammarCompiler {
   uint64_t cached_bytes_ = 0;
   uint64_t compiled_ = 0;
   bool stopped_ = false;
+  bool patient_ = false;  // a caller waits longer than others may
 };
 
 }  // namespace plumb::text

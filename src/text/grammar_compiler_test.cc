@@ -3,6 +3,7 @@
 // cleanly.
 #include "text/grammar_compiler.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -86,6 +87,33 @@ TEST(GrammarCompiler, RefusesMalformedSpecsAtOnce) {
     EXPECT_EQ(compiler.Compile(spec).status().code(), base::Code::kInvalidArgument);
   }
   EXPECT_EQ(compiler.compiled(), 0u);
+}
+
+TEST(GrammarCompiler, RefusesRepetitionsOfRepetitionsAtOnce) {
+  const auto tokenizer = testing::MakeGrammarTokenizer();
+  GrammarCompiler compiler(*tokenizer);
+  for (const std::string& source : {
+           std::string(R"(root ::= (("a"{1,1000}){1,1000}){1,1000})"),
+           "root ::= (\"a\" root)" + std::string(1000, '?'),
+       }) {
+    const auto grammar = compiler.Compile({.kind = GrammarKind::kEbnf, .source = source});
+    EXPECT_EQ(grammar.status().code(), base::Code::kInvalidArgument) << source;
+  }
+}
+
+// It must not hold up what others ask for, nor the end.
+TEST(GrammarCompiler, GivesUpWhatTakesTooLong) {
+  const auto tokenizer = testing::MakeGrammarTokenizer();
+  GrammarCompiler compiler(*tokenizer, {.compile_ms_max = 1});
+  std::string source = "start: \"0\"";
+  for (int i = 1; i < 8000; ++i) source += fmt::format(" | \"x{}\" start", i);
+  const auto slow = compiler.Compile({.kind = GrammarKind::kLark, .source = source});
+  ASSERT_EQ(slow.status().code(), base::Code::kInvalidArgument) << slow.status().ToString();
+  EXPECT_EQ(slow.status().reason(), "grammar_too_large");
+  // Known by now: it is not begun again.
+  const uint64_t compiled = compiler.compiled();
+  EXPECT_FALSE(compiler.Compile({.kind = GrammarKind::kLark, .source = source}).ok());
+  EXPECT_EQ(compiler.compiled(), compiled);
 }
 
 TEST(GrammarCompiler, StopsAndThenRefuses) {

@@ -19,11 +19,18 @@ namespace {
 constexpr uint32_t kNoToken = std::numeric_limits<uint32_t>::max();
 
 // Of a source: whatever cannot be enforced is the caller's to change.
+// Grammars that take too long are given up for lost only after minutes.
+constexpr uint32_t kBusyRetryMs = 10'000;
+
 Status CompileStatus(int32_t code, const RustBuffer& error) {
   Status refused = base::InvalidArgument("grammar", std::string(error.text()));
   if (code == PLUMB_INVALID) return refused;
   if (code == PLUMB_UNSUPPORTED) return std::move(refused).WithReason("grammar_unsupported");
   if (code == PLUMB_LIMIT) return std::move(refused).WithReason("grammar_too_large");
+  if (code == PLUMB_BUSY) {
+    return Status(base::Code::kOverloaded, std::string(error.text()))
+        .WithRetryAfterMs(kBusyRetryMs);
+  }
   return base::Internal(std::string(error.text()));
 }
 
@@ -139,7 +146,8 @@ Result<std::shared_ptr<const GrammarVocabulary>> GrammarVocabulary::Make(
   return std::shared_ptr<const GrammarVocabulary>(std::move(made));
 }
 
-Result<std::shared_ptr<const Grammar>> GrammarVocabulary::Compile(const GrammarSpec& spec) const {
+Result<std::shared_ptr<const Grammar>> GrammarVocabulary::Compile(const GrammarSpec& spec,
+                                                                  uint32_t ms_max) const {
   std::vector<plumb_view> choices;
   for (const std::string& choice : spec.choices) choices.push_back(View(choice));
   const std::optional<TokenId> end = ControlToken(spec.end);
@@ -157,7 +165,7 @@ Result<std::shared_ptr<const Grammar>> GrammarVocabulary::Compile(const GrammarS
   };
   plumb_grammar* handle = nullptr;
   RustBuffer error;
-  const int32_t code = plumb_grammar_compile(handle_, &given, &handle, error.out());
+  const int32_t code = plumb_grammar_compile(handle_, &given, ms_max, &handle, error.out());
   if (code != PLUMB_OK) return CompileStatus(code, error);
   return std::shared_ptr<const Grammar>(std::make_shared<RustGrammar>(handle));
 }

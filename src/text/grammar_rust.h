@@ -28,8 +28,10 @@ class GrammarVocabulary {
   GrammarVocabulary& operator=(const GrammarVocabulary&) = delete;
 
   // What `spec` says between its triggers, then `spec.end` as a text or token. Errors: as
-  // GrammarCompiler::Compile.
-  base::Result<std::shared_ptr<const Grammar>> Compile(const GrammarSpec& spec) const;
+  // GrammarCompiler::Compile; too large is also what takes longer than `ms_max`, and kOverloaded
+  // that several such are still running.
+  base::Result<std::shared_ptr<const Grammar>> Compile(const GrammarSpec& spec,
+                                                       uint32_t ms_max) const;
 
   uint32_t size() const { return static_cast<uint32_t>(begins_.size()) - 1; }
   // Empty for control tokens and from size() on.

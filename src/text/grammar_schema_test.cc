@@ -45,6 +45,8 @@ TEST_F(GrammarSchemaTest, NumbersAndTextsKeepTheirBounds) {
       {R"({"type":"number","exclusiveMinimum":0,"maximum":2.5})",
        {"0.1", "2.5", "1"},
        {"0", "2.51", "-1", "0.0"}},
+      {R"({"type":"number","minimum":-0.5,"maximum":0.5})", {"0", "-0.5", "0.25"}, {"0.51", "1"}},
+      {R"({"type":"number","exclusiveMinimum":5,"maximum":6})", {"5.1", "6"}, {"5", "5.0"}},
       {R"({"type":"integer","multipleOf":7})", {"0", "14", "-21"}, {"1", "15"}},
       {R"({"type":"string","minLength":2,"maxLength":3})",
        {R"("ab")", R"("日本é")", R"("a\n")"},
@@ -63,6 +65,20 @@ TEST_F(GrammarSchemaTest, NumbersAndTextsKeepTheirBounds) {
        {R"("01234567-89ab-cdef-0123-456789abcdef")"},
        {R"("01234567")"}},
   });
+}
+
+// llguidance would take the excluded bound itself.
+TEST_F(GrammarSchemaTest, RefusesExcludedWholeBoundsBesideNearOnes) {
+  for (const char* schema : {
+           R"({"type":"number","exclusiveMinimum":0,"maximum":0.5})",
+           R"({"type":"number","exclusiveMinimum":5,"exclusiveMaximum":5.5})",
+           R"({"type":"number","minimum":-0.5,"exclusiveMaximum":0})",
+           R"({"type":"number","minimum":-5.5,"exclusiveMaximum":-5})",
+           R"({"allOf":[{"type":"number","exclusiveMinimum":0},{"maximum":0.75}]})",
+           R"({"type":"number","not":{"maximum":0},"maximum":0.75})",
+       }) {
+    ExpectRefused(schema, "cannot be enforced beside another bound");
+  }
 }
 
 TEST_F(GrammarSchemaTest, ObjectsAndArraysHaveTheirMembers) {

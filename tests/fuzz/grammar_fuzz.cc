@@ -60,7 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } else {
     spec.source = text;
   }
-  const auto grammar = vocabulary->Compile(spec);
+  const auto grammar = vocabulary->Compile(spec, 5000);
   if (!grammar.ok()) {
     CHECK(grammar.status().code() == Code::kInvalidArgument) << grammar.status().ToString();
     return 0;
