@@ -136,7 +136,9 @@ inline void AddEnd(StreamSums<kOutputs, kRows>& sums, const std::byte* weights, 
 
 // Memory is asked for so far ahead of an output's weights; at the end of its row for those of the
 // output that this stream takes up next, since the rows between belong to its neighbours.
-constexpr uint64_t kStreamBytesAhead = 1024;
+// Into the second-level cache: the first has too few lines to wait for (measured, one thread of a
+// Zen 4, one row from memory: BF16 14.6 -> 19.5 GB/s, F8 13 -> 14.4, F4 of 2304 inputs 9 -> 10.5).
+constexpr uint64_t kStreamBytesAhead = 2048;
 
 template <BlockFormat kFormat, bool kScaled, int kOutputs, int kRows>
 void StreamOutputsOf(const BlockTask& task, uint32_t output, const float* x, uint64_t x_stride) {
@@ -165,7 +167,7 @@ void StreamOutputsOf(const BlockTask& task, uint32_t output, const float* x, uin
     for (int o = 0; o < kOutputs; ++o) {
 #pragma GCC unroll 2
       for (uint64_t line = 0; line < kLineGroups * kGroupBytes<kFormat>; line += 64) {
-        __builtin_prefetch(weights + o * row_bytes + ahead + line, 0, 3);
+        __builtin_prefetch(weights + o * row_bytes + ahead + line, 0, 2);
       }
     }
     const uint64_t end = group + kLineGroups < groups ? group + kLineGroups : groups;
@@ -363,7 +365,7 @@ inline void WidenRow(const BlockMatrix& matrix, uint64_t output, uint32_t begin,
   Floats w[kGroupVectors];
   uint32_t i = 0;
   for (; i + kGroupInputs <= count; i += kGroupInputs, weights += kGroupBytes<kFormat>, ++group) {
-    __builtin_prefetch(weights + kStreamBytesAhead, 0, 3);
+    __builtin_prefetch(weights + kStreamBytesAhead, 0, 2);
     WidenGroup<kFormat>(weights, scales, group, w);
 #pragma GCC unroll 4
     for (uint32_t v = 0; v < kGroupVectors; ++v) Store(tile + i + v * kLanes, w[v]);
