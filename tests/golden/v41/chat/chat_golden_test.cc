@@ -124,6 +124,23 @@ TEST(ChatGolden, IdsAreThoseOfTheReference) {
   EXPECT_GT(compared, 0u);
 }
 
+// Those that the checkpoint's own answers begin with; of the folder's tokenizer alone.
+TEST(ChatGolden, PromptsOfTheTrainedCheckpointAreItsOwn) {
+  const std::string path = tokenizer_path.substr(0, tokenizer_path.rfind('/')) + "/../goldens.json";
+  if (!base::ReadFile(path, kFileBytesMax).ok()) return;
+  const auto format = text::DeepseekV41Format::Create(GoldenTokenizer()).value();
+  const std::vector<TrainedGolden> goldens = ReadTrainedGoldens(path);
+  EXPECT_EQ(goldens.size(), 9u);
+  for (const TrainedGolden& golden : goldens) {
+    const auto prompt = format->Encode(golden.input, UINT32_MAX);
+    ASSERT_TRUE(prompt.ok()) << golden.name << ": " << prompt.status().ToString();
+    EXPECT_EQ(prompt->text, golden.prompt) << golden.name;
+    std::vector<uint32_t> ids;
+    for (const base::TokenId token : prompt->tokens) ids.push_back(base::Index(token));
+    EXPECT_EQ(ids, golden.ids) << golden.name;
+  }
+}
+
 TEST(ChatGolden, ClassesAreThoseOfTheReference) {
   const auto classes = text::DeepseekTokenClasses(GoldenTokenizer());
   ASSERT_TRUE(classes.ok()) << classes.status().ToString();

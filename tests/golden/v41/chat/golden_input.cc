@@ -106,8 +106,10 @@ ChatInput ReadInput(const Json& entry, const Json& asked) {
   if (asked.contains("response_format")) ReadFormat(asked["response_format"], input);
   if (asked.contains("tool_choice")) ReadChoice(asked["tool_choice"], input);
   if (asked.contains("reasoning_effort")) ReadEffort(asked["reasoning_effort"], input);
-  if (asked.contains("thinking")) input.thinking = asked["thinking"].at("type") == "enabled";
-  if (&asked == &entry) input.thinking = entry.at("thinking_mode") == "thinking";
+  const bool mode = asked.contains("thinking") && asked["thinking"].is_object();
+  if (mode) input.thinking = asked["thinking"].at("type") == "enabled";
+  if (entry.contains("thinking_mode") && &asked == &entry)
+    input.thinking = entry["thinking_mode"] == "thinking";
   return input;
 }
 
@@ -121,10 +123,14 @@ std::optional<std::string> Expected(const Json& entry) {
   return entry["prompt"].get<std::string>();
 }
 
-void ReadFile(const std::string& path, std::vector<ChatGolden>& goldens) {
+Json ParseFile(const std::string& path) {
   const auto content = base::ReadFile(path, kFileBytesMax);
   CHECK(content.ok()) << content.status().ToString();
-  for (const Json& entry : Json::parse(*content)) {
+  return Json::parse(*content);
+}
+
+void ReadFile(const std::string& path, std::vector<ChatGolden>& goldens) {
+  for (const Json& entry : ParseFile(path)) {
     ChatGolden golden;
     golden.name = entry.at("name").get<std::string>();
     if (std::ranges::find(kLeftOut, golden.name) != std::end(kLeftOut)) continue;
@@ -144,6 +150,20 @@ std::vector<ChatGolden> ReadChatGoldens(const std::string& folder) {
   std::vector<ChatGolden> goldens;
   ReadFile(folder + "/chat_goldens.json", goldens);
   ReadFile(folder + "/chat_goldens_more.json", goldens);
+  return goldens;
+}
+
+std::vector<TrainedGolden> ReadTrainedGoldens(const std::string& path) {
+  std::vector<TrainedGolden> goldens;
+  const Json file = ParseFile(path);
+  for (const Json& entry : file.at("goldens")) {
+    TrainedGolden golden{.name = entry.at("name").get<std::string>(),
+                         .input = ReadInput(entry, entry),
+                         .prompt = entry.at("prompt").get<std::string>(),
+                         .ids = entry.at("prompt_ids").get<std::vector<uint32_t>>()};
+    golden.input.thinking = entry.at("thinking").get<bool>();
+    goldens.push_back(std::move(golden));
+  }
   return goldens;
 }
 

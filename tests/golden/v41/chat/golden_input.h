@@ -3,6 +3,7 @@
 // should become.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -26,5 +27,14 @@ struct ChatGolden {
 // Every entry of both files, but those that ask for what this program does not offer (MANIFEST.md
 // lists them). `folder` holds the files.
 std::vector<ChatGolden> ReadChatGoldens(const std::string& folder);
+
+// The prompts of the trained checkpoint's goldens (`path`: its goldens.json), with their ids.
+struct TrainedGolden {
+  std::string name;
+  text::ChatInput input;
+  std::string prompt;
+  std::vector<uint32_t> ids;
+};
+std::vector<TrainedGolden> ReadTrainedGoldens(const std::string& path);
 
 }  // namespace plumb::golden
