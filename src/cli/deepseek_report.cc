@@ -21,8 +21,9 @@ std::string SpeedText(const model::DeepseekNeed& need, const MachineReads& machi
   const double tokens = DecodeEstimate(need, machine);
   if (tokens <= 0) return "not estimated: this machine's memory could not be measured";
   std::string text = fmt::format(
-      "at most {:.3g} tokens/s here at batch 1 (estimate: what a token reads at the {}/s measured)",
-      tokens, FormatBytes(static_cast<uint64_t>(machine.bytes_per_second)));
+      "at most {} tokens/s here at batch 1 (estimate: what a token reads at the {}/s measured)",
+      tokens < 100 ? fmt::format("{:.3g}", tokens) : fmt::format("{:.0f}", tokens),
+      FormatBytes(static_cast<uint64_t>(machine.bytes_per_second)));
   if (machine.memory_bytes != 0 && machine.memory_bytes < need.weight_bytes) {
     text += fmt::format("; far less in truth, since {} of memory do not hold the weights",
                         FormatBytes(machine.memory_bytes));

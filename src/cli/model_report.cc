@@ -124,7 +124,9 @@ std::string InspectText(const InspectView& view) {
   line("runs here", found.unsupported.ok()
                         ? "yes"
                         : "no: " + Printable(found.unsupported.message(), kTextBytesMax));
-  if (found.chat_template.empty()) {
+  if (found.deepseek) {
+    line("template", "none needed: this family's chat encoding is built in");
+  } else if (found.chat_template.empty()) {
     line("template", "none: completes text, does not chat");
   } else {
     line("template", fmt::format("{} bytes of Jinja", found.chat_template.size()));

@@ -38,6 +38,7 @@ TEST(ModelReport, TellsWhatADeepseekFolderTakes) {
   EXPECT_THAT(text, HasSubstr("mapped from the files"));
   EXPECT_THAT(text, HasSubstr("of n-gram tables"));
   EXPECT_THAT(text, HasSubstr("tokens/s here at batch 1 (estimate"));
+  EXPECT_THAT(text, HasSubstr("chat encoding is built in"));
   EXPECT_THAT(text, Not(HasSubstr("F8 weights become F32")));
   const auto json = nlohmann::json::parse(InspectJson(view));
   EXPECT_EQ(json["deepseek"]["token_bytes"], inspection->deepseek->token_bytes);

@@ -134,9 +134,10 @@ DeepseekNeed NeedOf(const DeepseekConfig& c, Roundings roundings) {
   const DeepseekLayout layout(c, formats, kBacktrackRows);
   for (const uint32_t source : c.KvSources()) {
     need.token_bytes +=
-        (tensor::RowBytes(formats.main, c.head_dim) + tensor::RowBytes(formats.key, c.index_dim)) /
-        c.layers[source].ratio;
+        kPageTokens / c.layers[source].ratio *
+        (tensor::RowBytes(formats.main, c.head_dim) + tensor::RowBytes(formats.key, c.index_dim));
   }
+  need.token_bytes /= kPageTokens;
   need.page_bytes = layout.page_bytes();
   need.state_bytes = layout.state_bytes();
   need.checkpoint_bytes = layout.checkpoint_bytes();

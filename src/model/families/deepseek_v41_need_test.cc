@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "model/families/deepseek_v41_released.h"
+#include "model/families/deepseek_v41_tiny.h"
 
 namespace plumb::model {
 namespace {
@@ -48,6 +49,16 @@ TEST(DeepseekNeed, KeysAndValuesReadGrowOnlyByIndexKeysBehindTheSelection) {
   const uint64_t at_102k = DeepseekKvRead(c, 102'000);
   // Sources 2, 8, 14 score a key for two tokens, source 20 one for each; the rest their candidates.
   EXPECT_EQ(at_102k - at_100k, 3u * 1000 * 68 + 2000 * 68);
+}
+
+TEST(DeepseekNeed, ATokenIsAShareOfItsPageAlsoWhereRowsOfPairsAreOdd) {
+  // Rows of 32 + 4 and 16 + 1 bytes: 53 for a token, and for two in the encoder.
+  DeepseekTinySpec spec;
+  spec.head_dim = 64;
+  spec.kv_sources = {1, 2, 3};
+  spec.index_sources = {1, 2, 3};
+  const DeepseekConfig c = *ReadDeepseekConfig(MakeDeepseekTiny(spec).config.dump(), "");
+  EXPECT_EQ(NeedOf(c).token_bytes, 106u);
 }
 
 TEST(DeepseekNeed, WithoutRoundingsRowsAreFloats) {
