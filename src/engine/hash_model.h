@@ -1,10 +1,9 @@
 // engine/hash_model.h
-// A model without arithmetic, for tests and simulations: a page holds for each of its tokens a hash
-// of the token and of all before it, as keys and values depend on what comes before; logits are a
-// function of all hashes from the start to the row. A wrong, stale, foreign or missing page, one of
-// the same tokens after another beginning, a wrong position or a row computed twice differently
-// changes the output at once. It may have a state besides (hash_window.h), which then is part of
-// what pages and logits depend on.
+// A model without arithmetic, for tests and simulations: a page holds for each token a hash of it
+// and all before it, as keys and values depend on those; logits are a function of all hashes up to
+// the row. A wrong, stale, foreign or missing page, one after another beginning, a wrong position
+// or a row computed twice differently changes the output at once. It may have a state besides
+// (hash_window.h), which pages and logits then depend on too.
 #pragma once
 
 #include <algorithm>
