@@ -83,9 +83,8 @@ uint8_t plumb_tokenizer_is_control(const plumb_tokenizer* tokenizer, uint32_t id
 
 // `spelled`: a value of text::ControlTokens. PLUMB_INVALID: not UTF-8. *out is freed by
 // plumb_ids_free.
-int32_t plumb_tokenizer_encode(const plumb_tokenizer* tokenizer, plumb_view text,
-                               uint8_t spelled, uint8_t add_special, plumb_ids* out,
-                               plumb_buffer* error);
+int32_t plumb_tokenizer_encode(const plumb_tokenizer* tokenizer, plumb_view text, uint8_t spelled,
+                               uint8_t add_special, plumb_ids* out, plumb_buffer* error);
 
 // text::DeepseekTokenClasses. *out is freed by plumb_ids_free.
 int32_t plumb_tokenizer_classes(const plumb_tokenizer* tokenizer, plumb_ids* out,
@@ -130,8 +129,8 @@ typedef struct {
 // message names what; PLUMB_LIMIT: too large, or not done in `ms_max`; PLUMB_BUSY: too many that
 // were not done in time still run. Keeps the vocabulary alive, as a state its grammar.
 int32_t plumb_grammar_compile(const plumb_grammar_vocabulary* vocabulary,
-                              const plumb_grammar_spec* spec, uint32_t ms_max,
-                              plumb_grammar** out, plumb_buffer* error);
+                              const plumb_grammar_spec* spec, uint32_t ms_max, plumb_grammar** out,
+                              plumb_buffer* error);
 void plumb_grammar_free(plumb_grammar* grammar);
 
 int32_t plumb_grammar_state_new(const plumb_grammar* grammar, plumb_grammar_state** out,

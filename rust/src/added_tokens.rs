@@ -1,5 +1,6 @@
 //! Finds the entries that a text may spell out whole: user-defined ones unless none are wanted,
-//! control and unknown ones when the caller asks. Leftmost, then longest, match; the text between goes to the model.
+//! control and unknown ones when the caller asks. Leftmost, then longest, match; the text between
+//! goes to the model.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 

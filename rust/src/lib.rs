@@ -1,8 +1,8 @@
 //! The Rust side of plumb, behind the C ABI of include/plumb_rust.h: what good crates do and C++
 //! has no equal for. Tokenizers here; every function that C++ calls goes through `abi::guard`. Read
 //! in this order: abi, tokenizer_abi, vocabulary (which tokenizer), pretokenizer, the models
-//! (byte_level, spm, wordpiece), tokenizer_json and token_classes; then template and template_abi; grammar_abi,
-//! grammar, grammar_source and what it names; hash (BLAKE3).
+//! (byte_level, spm, wordpiece), tokenizer_json and token_classes; then template and template_abi;
+//! grammar_abi, grammar, grammar_source and what it names; hash (BLAKE3).
 
 mod abi;
 mod added_tokens;

@@ -1,4 +1,5 @@
-// cli/answer_printer.cc: behind cli/answer_printer.h.
+// cli/answer_printer.cc
+// What begins and ends the parts of an answer on a terminal; behind cli/answer_printer.h.
 #include "cli/answer_printer.h"
 
 #include "cli/terminal_text.h"

@@ -1,4 +1,5 @@
-// cli/model_prompt_test.cc: what `plumb model prompt` prints, and what it refuses as the API does.
+// cli/model_prompt_test.cc
+// What `plumb model prompt` prints, and what it refuses as the API does.
 #include "cli/model_prompt.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// text/deepseek_v41_format.cc: behind text/deepseek_v41_format.h.
+// text/deepseek_v41_format.cc
+// Segments to ids, and the grammar of a call that must come; behind text/deepseek_v41_format.h.
 #include "text/deepseek_v41_format.h"
 
 #include <fmt/format.h>

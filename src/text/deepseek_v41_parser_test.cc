@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <random>
 
+#include "base/random.h"
 #include "text/utf8.h"
 
 namespace plumb::text {
@@ -200,18 +200,18 @@ TEST(DeepseekV41Parser, RandomTextsAndCutsGiveTheSame) {
                                           "\xE4\xB8\xAD",
                                           "</｜DSML",
                                           " calls>"};
-  std::mt19937 random(41);
+  base::Rng random(41);
   for (int round = 0; round < 10'000; ++round) {
-    Answer answer{.start = static_cast<AnswerStart>(random() % 3),
-                  .calls = random() % 4 > 0,
-                  .stopped = random() % 2 == 0};
+    Answer answer{.start = static_cast<AnswerStart>(random.Below(3)),
+                  .calls = random.Below(4) > 0,
+                  .stopped = random.Below(2) == 0};
     if (!answer.calls && answer.start == AnswerStart::kCalls) answer.start = AnswerStart::kContent;
     answer.text = "";
-    for (size_t count = random() % 24; count > 0; --count)
-      answer.text += words[random() % words.size()];
+    for (size_t count = random.Below(24); count > 0; --count)
+      answer.text += words[random.Below(words.size())];
     std::vector<size_t> cuts;
     for (size_t place = 1; place < answer.text.size(); ++place)
-      if (random() % 3 == 0) cuts.push_back(place);
+      if (random.Below(3) == 0) cuts.push_back(place);
     const Parsed whole = Parse(answer);
     ASSERT_EQ(Parse(answer, cuts), whole) << answer.text;
     std::vector<size_t> every(answer.text.empty() ? 0 : answer.text.size() - 1);

@@ -1,4 +1,5 @@
-// text/jinja_chat_format.cc: mask, render, encode; behind text/jinja_chat_format.h.
+// text/jinja_chat_format.cc
+// Mask, render, encode; behind text/jinja_chat_format.h.
 #include "text/jinja_chat_format.h"
 
 #include <string>

@@ -1,4 +1,5 @@
-// text/prompt_segments.cc: stretches between special tokens, behind text/prompt_segments.h.
+// text/prompt_segments.cc
+// Stretches between special tokens; behind text/prompt_segments.h.
 #include "text/prompt_segments.h"
 
 #include <fmt/format.h>

@@ -6,11 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 #include <span>
 
 #include "base/check.h"
 #include "base/disk.h"
+#include "base/random.h"
 #include "golden_input.h"
 #include "text/deepseek_token_classes.h"
 #include "text/deepseek_v41_format.h"
@@ -166,10 +166,11 @@ TEST(ChatGolden, TextsNeverMakeSpecialTokens) {
     pieces.emplace_back(name);
     if (name.starts_with('<')) pieces.emplace_back(name.substr(1));
   }
-  std::mt19937 random(1000);
+  base::Rng random(1000);
   const auto sentence = [&] {
     std::string text;
-    for (size_t count = random() % 20; count > 0; --count) text += pieces[random() % pieces.size()];
+    for (size_t count = random.Below(20); count > 0; --count)
+      text += pieces[random.Below(pieces.size())];
     return text;
   };
   for (int round = 0; round < 1000; ++round) {
