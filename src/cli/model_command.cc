@@ -58,7 +58,11 @@ base::Status RunInspect(const ModelStore& store, const ModelCommand& command) {
   ASSIGN_OR_RETURN(const model::Inspection inspection, Examine(reference));
   const uint64_t context =
       command.context_tokens == 0 ? inspection.config.context_max : command.context_tokens;
-  const InspectView view{reference, inspection, context, command.whole_template};
+  InspectView view{reference, inspection, context, command.whole_template};
+  if (inspection.deepseek) {
+    const base::Result<MachineReads> machine = MeasureReads();
+    if (machine.ok()) view.machine = *machine;
+  }
   Print(command.json ? InspectJson(view) : InspectText(view));
   return base::OkStatus();
 }
@@ -118,6 +122,11 @@ base::Status RunPerplexityOn(const ModelStore& store, const PerplexitySettings& 
   return RunPerplexity(settings, model, &reference);
 }
 
+base::Status RunPromptOn(const ModelStore& store, const PromptSettings& settings) {
+  ASSIGN_OR_RETURN(const ModelReference model, Present(store, settings.model));
+  return RunPrompt(settings, model);
+}
+
 CLI::App* Declare(CLI::App& parent, const char* name, const char* what, const char* examples) {
   CLI::App* app = parent.add_subcommand(name, what);
   app->footer(examples);
@@ -169,6 +178,7 @@ void DeclareModel(CLI::App& app, ModelCommand& command) {
 
   command.quantize = DeclareQuantize(app, command.quantize_settings);
   command.perplexity = DeclarePerplexity(app, command.perplexity_settings);
+  DeclarePrompt(app, command.prompt_settings);
 }
 
 base::Status RunModel(const ModelCommand& command, const VariableReader& variables) {
@@ -179,6 +189,7 @@ base::Status RunModel(const ModelCommand& command, const VariableReader& variabl
   if (command.verify->parsed()) return RunVerify(store, command);
   if (command.quantize->parsed()) return RunQuantizeOn(store, command.quantize_settings);
   if (command.perplexity->parsed()) return RunPerplexityOn(store, command.perplexity_settings);
+  if (command.prompt_settings.app->parsed()) return RunPromptOn(store, command.prompt_settings);
   Print(command.json ? ListJson(store) : ListText(store));
   return base::OkStatus();
 }

@@ -1,12 +1,13 @@
 // cli/model_command.h
-// `plumb model pull | list | inspect | verify | quantize | perplexity`: the cache, what a model
-// file holds, and making and judging others.
+// `plumb model pull | list | inspect | verify | quantize | perplexity | prompt`: the cache, what a
+// model file holds, making and judging others, and what a chat becomes.
 #pragma once
 
 #include <CLI/App.hpp>
 #include <string>
 
 #include "base/status.h"
+#include "cli/model_prompt.h"
 #include "cli/model_store.h"
 #include "cli/perplexity.h"
 #include "cli/progress.h"
@@ -28,6 +29,7 @@ struct ModelCommand {
   bool json = false;
   QuantizeSettings quantize_settings;
   PerplexitySettings perplexity_settings;
+  PromptSettings prompt_settings;
 };
 
 // Declares `plumb model ...`. `command` is borrowed until the command line is parsed.
