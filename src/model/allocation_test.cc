@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/testing/allocation_count.h"
+#include "model/families/deepseek_runner.h"
 #include "model/load.h"
 #include "model/tiny_model.h"
 #include "tensor/cpu_features.h"
@@ -50,6 +51,24 @@ TEST(ForwardAllocation, NoneFromTheFirstStepOn) {
   for (const TinyModelSpec& spec : specs) {
     SCOPED_TRACE(spec.architecture);
     ExpectNoAllocation(spec);
+  }
+}
+
+TEST(ForwardAllocation, NoneInDeepseekEither) {
+  const HfFiles files = DeepseekTinyFiles(MakeDeepseekTiny({}));
+  for (const Roundings roundings : {Roundings::kF32, Roundings::kKvq, Roundings::kFull}) {
+    DeepseekRunner runner(
+        files, {.threads = 2, .rows_max = 64, .roundings = roundings, .replay_rows = 20});
+    const auto tokens = RandomTokens(200, runner.vocabulary(), 1);
+    DeepseekSequence prompt(runner.model(), tokens, 180), decode(runner.model(), tokens);
+    std::vector<float> logits(64 * runner.vocabulary());
+    const uint64_t before = base::testing::allocation_count.load();
+    while (prompt.left() > 0) {
+      const SequenceRows rows[] = {prompt.Take(std::min(prompt.left(), 50u)), decode.Take(2)};
+      const uint64_t wanted = rows[0].logits_rows + rows[1].logits_rows;
+      runner.model().Forward(rows, std::span(logits).first(wanted * runner.vocabulary()));
+    }
+    EXPECT_EQ(base::testing::allocation_count.load(), before);
   }
 }
 
