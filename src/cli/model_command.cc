@@ -127,6 +127,11 @@ base::Status RunPromptOn(const ModelStore& store, const PromptSettings& settings
   return RunPrompt(settings, model);
 }
 
+base::Status RunLogitsOn(const ModelStore& store, const LogitsSettings& settings) {
+  ASSIGN_OR_RETURN(const ModelReference model, Present(store, settings.model));
+  return RunLogits(settings, model);
+}
+
 CLI::App* Declare(CLI::App& parent, const char* name, const char* what, const char* examples) {
   CLI::App* app = parent.add_subcommand(name, what);
   app->footer(examples);
@@ -179,6 +184,7 @@ void DeclareModel(CLI::App& app, ModelCommand& command) {
   command.quantize = DeclareQuantize(app, command.quantize_settings);
   command.perplexity = DeclarePerplexity(app, command.perplexity_settings);
   DeclarePrompt(app, command.prompt_settings);
+  DeclareLogits(app, command.logits_settings);
 }
 
 base::Status RunModel(const ModelCommand& command, const VariableReader& variables) {
@@ -190,6 +196,7 @@ base::Status RunModel(const ModelCommand& command, const VariableReader& variabl
   if (command.quantize->parsed()) return RunQuantizeOn(store, command.quantize_settings);
   if (command.perplexity->parsed()) return RunPerplexityOn(store, command.perplexity_settings);
   if (command.prompt_settings.app->parsed()) return RunPromptOn(store, command.prompt_settings);
+  if (command.logits_settings.app->parsed()) return RunLogitsOn(store, command.logits_settings);
   Print(command.json ? ListJson(store) : ListText(store));
   return base::OkStatus();
 }

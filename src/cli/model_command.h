@@ -1,12 +1,13 @@
 // cli/model_command.h
-// `plumb model pull | list | inspect | verify | quantize | perplexity | prompt`: the cache, what a
-// model file holds, making and judging others, and what a chat becomes.
+// `plumb model pull | list | inspect | verify | quantize | perplexity | prompt | logits`: the
+// cache, what a model file holds, making and judging others, what a chat becomes, what comes out.
 #pragma once
 
 #include <CLI/App.hpp>
 #include <string>
 
 #include "base/status.h"
+#include "cli/model_logits.h"
 #include "cli/model_prompt.h"
 #include "cli/model_store.h"
 #include "cli/perplexity.h"
@@ -30,6 +31,7 @@ struct ModelCommand {
   QuantizeSettings quantize_settings;
   PerplexitySettings perplexity_settings;
   PromptSettings prompt_settings;
+  LogitsSettings logits_settings;
 };
 
 // Declares `plumb model ...`. `command` is borrowed until the command line is parsed.

@@ -1,0 +1,88 @@
+// cli/model_logits_test.cc
+// What counts as ids, and the file that comes out, read back by hand.
+#include "cli/model_logits.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "base/disk.h"
+#include "model/tiny_model.h"
+
+namespace plumb::cli {
+namespace {
+
+using base::TokenId;
+
+TEST(ParseIds, TakesJsonArraysAndPlainNumbers) {
+  const std::vector<TokenId> wanted = {TokenId{3}, TokenId{0}, TokenId{41}};
+  for (const char* text : {"[3,0,41]", " [ 3 , 0,\n41 ]\n", "3 0 41", "\n3\t0\r\n41\n"}) {
+    const auto ids = ParseIds(text, 42);
+    ASSERT_TRUE(ids.ok()) << text << ": " << ids.status().ToString();
+    EXPECT_EQ(*ids, wanted) << text;
+  }
+}
+
+TEST(ParseIds, RefusesEverythingElse) {
+  for (const char* text : {"", " ", "[]", "[1", "[1,]", "[1 2]", "1,2", "1 x", "-1", "1.5", "[1]2",
+                           "42", "99999999999", "[[1]]", "1x"}) {
+    const auto ids = ParseIds(text, 42);
+    ASSERT_FALSE(ids.ok()) << text;
+    EXPECT_EQ(ids.status().code(), base::Code::kInvalidArgument) << text;
+    EXPECT_EQ(ids.status().field(), "--ids") << text;
+  }
+}
+
+TEST(NpyHeader, IsAlignedAndSaysTheShape) {
+  const std::string header = NpyHeader(3, 129280);
+  EXPECT_EQ(header.size() % 64, 0u);
+  EXPECT_EQ(header.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
+  EXPECT_EQ(static_cast<unsigned char>(header[8]) + 256u * static_cast<unsigned char>(header[9]),
+            header.size() - 10);
+  EXPECT_NE(header.find("'shape': (3, 129280), }"), std::string::npos);
+  EXPECT_EQ(header.back(), '\n');
+}
+
+class Logits : public testing::Test {
+ protected:
+  Logits() {
+    std::filesystem::create_directories(folder_);
+    model_ = (folder_ / "tiny.gguf").string();
+    EXPECT_TRUE(base::WriteFileAtomic(model_, model::TinyModel({.tokenizer = false})).ok());
+    EXPECT_TRUE(base::WriteFileAtomic((folder_ / "ids").string(), "[1, 2, 3, 4, 5]").ok());
+    settings_.ids = (folder_ / "ids").string();
+    settings_.output = (folder_ / "out.npy").string();
+    settings_.threads = 1;
+  }
+  base::Status Run() { return RunLogits(settings_, {nullptr, model_, "tiny"}); }
+  std::string Output() { return *base::ReadFile(settings_.output, 1 << 24); }
+
+  const std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / "plumb_model_logits";
+  std::string model_;
+  LogitsSettings settings_;
+};
+
+TEST_F(Logits, AreTheSameFileHoweverManyRowsAStepHas) {
+  ASSERT_TRUE(Run().ok()) << Run().ToString();
+  const std::string whole = Output();
+  EXPECT_EQ(whole.size(), NpyHeader(5, 320).size() + 5 * 320 * sizeof(float));
+  EXPECT_EQ(whole.substr(0, 128), NpyHeader(5, 320));
+  settings_.rows = 2;
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(Output(), whole);
+}
+
+TEST_F(Logits, RefuseFlagsThatWouldDoNothing) {
+  settings_.replay = "200";
+  EXPECT_EQ(Run().field(), "--replay");
+  settings_.replay = "0";
+  EXPECT_EQ(Run().field(), "--replay");
+  settings_.replay = "off";
+  settings_.numerics = "bf16";
+  EXPECT_EQ(Run().field(), "--numerics");
+}
+
+}  // namespace
+}  // namespace plumb::cli
