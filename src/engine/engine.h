@@ -227,6 +227,8 @@ class Engine final : public Generator {
   uint32_t waiting_ = 0;                                 // samples that have not begun
   bool draining_ = false;
 
+  WatchdogLooks looks_;  // thread: the host's
+
   // A swap under way. Guarded by swap_mutex_.
   struct Swap {
     model::Model* model = nullptr;  // null: none is wanted (any more)
@@ -240,7 +242,6 @@ class Engine final : public Generator {
 
   HostWork host_work_;
   HostThread host_;  // last but the thread: it uses the rest
-
   std::atomic<bool> started_{false};
   std::mutex thread_mutex_;
   base::Thread thread_;  // guarded by thread_mutex_

@@ -11,7 +11,6 @@
 #include "kvcache/page_chain.h"
 
 namespace plumb::engine {
-
 base::Status Engine::Submit(Request request, EventSink& sink) {
   RETURN_IF_ERROR(CheckRequest(
       request, {.vocabulary_size = info_.vocabulary_size, .context_max = context_max_}));
@@ -153,6 +152,7 @@ bool Engine::Overdue() const {
 }
 
 void Engine::Watch() {
+  if (!looks_.StandsStill(LastProgress())) return;
   {
     std::lock_guard lock(registry_mutex_);
     if (stalled_.load(std::memory_order_relaxed) || !Overdue()) return;

@@ -338,6 +338,26 @@ TEST_F(Swaps, OneThatComesWhileTheLastRequestRunsIsItsSuccessor) {
   engine_->Drain(base::kNever);
 }
 
+TEST_F(Swaps, SamplesOfARequestRunOnTheSameWeights) {
+  HashModel other(kVocabularySize, kContextMax);
+  other.set_salt(99);
+  Make({.sequences_max = 1});  // so that they run one after the other
+  Request request = Simple(30);
+  request.samples = 3;
+  const Collector& sink = Submit(request);
+  const Request next = Simple();
+  const Collector& after = Submit(next);
+  engine_->Step();
+  ASSERT_TRUE(engine_->SwapModel(other, "new", base::kNever).ok());
+  RunDry();
+  for (uint32_t sample = 0; sample < 3; ++sample) {
+    EXPECT_EQ(sink.answer(sample).finish->weights_version, 1u) << sample;
+    ExpectSameAnswer(sink.answer(sample), Oracle(model_, *tokenizer_).Run(request, sample));
+  }
+  EXPECT_EQ(after.answer().finish->weights_version, 2u);
+  ExpectSameAnswer(after.answer(), Oracle(other, *tokenizer_).Run(next, 0));
+}
+
 TEST_F(Swaps, UnderLoadEachAnswerIsThatOfTheWeightsItNames) {
   HashModel other(kVocabularySize, kContextMax);
   other.set_salt(99);
@@ -362,6 +382,7 @@ TEST_F(Swaps, UnderLoadEachAnswerIsThatOfTheWeightsItNames) {
     for (uint32_t sample = 0; sample < requests[i].samples; ++sample) {
       const Answer& answer = sinks_[i]->answer(sample);
       ASSERT_TRUE(answer.finish);
+      EXPECT_EQ(answer.finish->weights_version, sinks_[i]->answer(0).finish->weights_version);
       const HashModel& model = answer.finish->weights_version % 2 == 1 ? model_ : other;
       ExpectSameAnswer(answer, Oracle(model, *tokenizer_).Run(requests[i], sample));
     }

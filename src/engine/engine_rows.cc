@@ -131,6 +131,7 @@ void Engine::Begin(Sample& sample) {
   const Request& request = sample.request.request;
   Sequence& sequence = sample.sequence;
   sample.started = true;
+  for (const auto& sibling : sample.request.samples) sibling->sequence.begun = true;
   sample.weights_version = weights_version();
   sample.tokens.resize(sequence.length_max);
   std::copy(request.prompt.begin(), request.prompt.end(), sample.tokens.begin());

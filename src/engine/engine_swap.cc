@@ -89,7 +89,7 @@ void Engine::ServeSwap() {
     scheduler_.Pause(true);
     // One that was preempted before its first row counts as begun there, and so here.
     const auto begun = [](const Sequence* sequence) {
-      return sequence->preempted || sequence->sample->started;
+      return sequence->preempted || sequence->begun;
     };
     const std::span<Sequence* const> waiting = scheduler_.waiting();
     if (!scheduler_.running().empty() || std::any_of(waiting.begin(), waiting.end(), begun)) {

@@ -20,6 +20,23 @@
 
 namespace plumb::engine {
 
+// The watchdog's memory. A process that was stopped as a whole (SIGSTOP, a paused machine) finds
+// the clock far ahead when it goes on, with nothing wrong: so time alone does not count, but looks
+// that find the same progress.
+class WatchdogLooks {
+ public:
+  bool StandsStill(base::Instant progress) {
+    alike_ = progress == seen_ ? alike_ + 1 : 0;
+    seen_ = progress;
+    return alike_ >= kAlike;
+  }
+
+ private:
+  static constexpr uint32_t kAlike = 3;
+  base::Instant seen_{};
+  uint32_t alike_ = 0;
+};
+
 // Hand-overs that may be on their way, the one that the engine fills included.
 constexpr uint32_t kHandOversMax = 4;
 

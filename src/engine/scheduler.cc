@@ -53,6 +53,7 @@ const StepPlan& Scheduler::Plan() {
   Admit();
   PlanStreams();
   shape_ = DecodeShape();
+  alone_ = cost_.Predict(shape_);
   limit_ = StepLimit(cost_, targets(), shape_, Awaited());
   CollectPrompts();
   GrantDrafts();
@@ -75,7 +76,15 @@ void Scheduler::Commit(base::Duration elapsed) {
     pages_.Seal(sequence);
     if (sequence.full_pass && sequence.remaining() == 0) pages_.BeginAnew(sequence);
   }
+  LearnStretch(elapsed);
   cost_.Observe(plan_.shape(), elapsed);
+}
+
+void Scheduler::LearnStretch(base::Duration elapsed) {
+  // Where another limit counts, the factor is not to blame; nor where drafts take time besides.
+  if (limits_.itl_target.ns > 0 || limits_.step_target.ns <= 0 || limit_ <= kItlFloor) return;
+  if (streams_.empty() || plan_.rows != streams_.size() + prompt_rows_ || !Awaited()) return;
+  stretch_.Observe(alone_, elapsed, prompt_rows_ > 0);
 }
 
 void Scheduler::PlanStreams() {

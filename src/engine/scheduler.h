@@ -16,6 +16,7 @@
 #include "engine/sequence_pages.h"
 #include "engine/step_cost.h"
 #include "engine/step_limit.h"
+#include "engine/stretch.h"
 #include "kvcache/page_pool.h"
 #include "kvcache/prefix_tree.h"
 
@@ -84,8 +85,8 @@ class Scheduler {
   // Commit.
   void Remove(Sequence& sequence);
 
-  // While paused, none starts that has not run before; the steps of those that have go on, and may
-  // be empty once they have ended.
+  // While paused, none starts that has not begun before; the steps of those that have go on, and
+  // may be empty once they have ended.
   void Pause(bool paused) { paused_ = paused; }
 
   // The next step; not empty while a sequence is here, unless paused. Borrowed until the next call.
@@ -151,7 +152,10 @@ class Scheduler {
 
   void PlanStreams();
   void GrantDrafts();
-  StepTargets targets() const { return {limits_.step_target, limits_.itl_target}; }
+  StepTargets targets() const {
+    return {limits_.step_target, limits_.itl_target, stretch_.factor()};
+  }
+  void LearnStretch(base::Duration elapsed);
   StepShape DecodeShape() const;
   // Somebody waits for a next token.
   bool Awaited() const;
@@ -162,6 +166,7 @@ class Scheduler {
   const SchedulerLimits limits_;
   SequencePages pages_;
   StepCost cost_;
+  Stretch stretch_;
   FairShare fair_;
   std::vector<Sequence*> waiting_;  // by rank; at most waiting_max + 3 * sequences_max
   std::vector<Sequence*> running_;  // by rank; at most sequences_max
@@ -178,6 +183,7 @@ class Scheduler {
   std::vector<Sequence*> streams_;  // that decode in this step
   std::vector<Share> shares_;
   StepShape shape_;                // so far
+  base::Duration alone_{0};        // predicted for the streams without drafts and prompts
   base::Duration limit_{0};        // for the whole step
   uint32_t prompt_rows_left_ = 0;  // that the step may hold
   uint32_t logits_left_ = 0;       // rows, beside one for each share

@@ -47,7 +47,7 @@ Sequence* Scheduler::NextToAdmit() const {
   // equals the first by arrival.
   std::pair<bool, double> least;
   for (Sequence* sequence : waiting_) {
-    if (paused_ && !sequence->preempted) continue;
+    if (paused_ && !sequence->preempted && !sequence->begun) continue;
     if (next != nullptr && sequence->priority != next->priority) break;
     const std::pair key(!sequence->preempted, fair_.Served(*sequence));
     if (next != nullptr && key >= least) continue;

@@ -54,10 +54,13 @@ struct Sequence {
   Priority priority = Priority::kDefault;
   uint64_t tenant = 0;
   SequenceState state = SequenceState::kNew;
-  uint32_t computed = 0;               // tokens whose keys and values are in the pages; < length
-  uint32_t sealed = 0;                 // pages that the prefix tree holds too: the first so many
-  uint32_t cached = 0;                 // prompt tokens that were reused instead of computed
-  bool preempted = false;              // at least once
+  uint32_t computed = 0;   // tokens whose keys and values are in the pages; < length
+  uint32_t sealed = 0;     // pages that the prefix tree holds too: the first so many
+  uint32_t cached = 0;     // prompt tokens that were reused instead of computed
+  bool preempted = false;  // at least once
+  // It or another sample of its request has run: all of a request run on the same weights. Set by
+  // the engine.
+  bool begun = false;
   bool full_pass_done = false;         // it was begun anew after one
   std::vector<kvcache::PageId> pages;  // in token order
   std::vector<std::byte*> page_data;   // the same pages' memory, for the model

@@ -7,9 +7,6 @@
 namespace plumb::engine {
 namespace {
 
-// The automatic target: a step with prompt rows takes so much of one without. Below 2, since times
-// scatter and the 99th percentile is to stay within it.
-constexpr double kStretch = 1.6;
 // Where nobody waits for a token, so many times as long as a single row: reading the weights of a
 // large model alone may take longer than any target, and must be worth its while.
 constexpr double kStretchUnawaited = 3;
@@ -17,8 +14,6 @@ constexpr double kStretchUnawaited = 3;
 // gives one, but not so long that arrivals and cancellations wait for it noticeably.
 constexpr double kStretchDrafts = 4;
 constexpr base::Duration kDraftsLongest = base::Milliseconds(300);
-// Nobody notices less.
-constexpr base::Duration kItlFloor = base::Milliseconds(10);
 // Where decoding alone takes all the time there is, prompts still have so much of it, or nobody new
 // would ever be served.
 constexpr double kPromptsLeast = 1.0 / 8;
@@ -35,7 +30,7 @@ base::Duration StepLimit(const StepCost& cost, const StepTargets& targets, const
   const base::Duration least = Times(alone, 1 + kPromptsLeast);
   if (awaited && targets.itl.ns > 0) return std::max(targets.itl, least);
   if (targets.step.ns <= 0) return kEndless;
-  if (awaited) return std::max(kItlFloor, Times(alone, kStretch));
+  if (awaited) return std::max(kItlFloor, Times(alone, targets.stretch));
   const StepShape row{.rows = 1, .logits_rows = 0, .keys = 0};
   return std::max({targets.step, least, Times(cost.Predict(row), kStretchUnawaited)});
 }

@@ -12,9 +12,14 @@ struct StepTargets {
   // Of a step in which nobody waits for a next token: the bound on how late an arrival, a
   // cancellation or a deadline is seen. 0 = no such limit.
   base::Duration step{0};
-  // Between two tokens of a running answer. 0 = automatic, from what a step without prompts costs.
+  // Between two tokens of a running answer. 0 = automatic: `stretch` times what a step without
+  // prompts costs (stretch.h), at least kItlFloor.
   base::Duration itl{0};
+  double stretch = 1.5;
 };
+
+// Nobody notices less.
+constexpr base::Duration kItlFloor = base::Milliseconds(10);
 
 // No limit.
 constexpr base::Duration kEndless{INT64_MAX};

@@ -22,7 +22,7 @@ TEST(StepLimit, GuessesMayStretchAStepThatHoldsNoPrompt) {
   EXPECT_EQ(DraftLimitMs(5, automatic), 80) << "what a step without streams may take";
   EXPECT_NEAR(DraftLimitMs(50, automatic), 200, 1) << "four times as long for several tokens";
   EXPECT_EQ(DraftLimitMs(100, automatic), 300) << "no longer";
-  EXPECT_NEAR(DraftLimitMs(400, automatic), 640, 2) << "what prompts would have";
+  EXPECT_NEAR(DraftLimitMs(400, automatic), 600, 2) << "what prompts would have";
 }
 
 TEST(StepLimit, ATargetHoldsForGuessesToo) {

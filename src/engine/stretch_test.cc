@@ -1,4 +1,5 @@
-// engine/stretch_test.cc: where the walk comes to stand on machines whose times scatter.
+// engine/stretch_test.cc
+// Where the walk comes to stand on machines whose times scatter.
 #include "engine/stretch.h"
 
 #include <gtest/gtest.h>
