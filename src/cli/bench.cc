@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -132,12 +133,27 @@ base::Status CheckApart(const std::string& path, const char* flag, const std::st
       flag, fmt::format("{}: '{}' is {} too; choose another file", flag, path, what));
 }
 
-// Finds out before the work, not after it, that a report cannot be written.
-base::Status CheckWritable(const std::string& path, const char* flag) {
+// Finds out before the work, not after it, that a report cannot be written, or would take the place
+// of something else: a report begins with `start`.
+base::Status CheckWritable(const std::string& path, const char* flag, std::string_view start) {
   if (path.empty()) return base::OkStatus();
-  const auto file = base::AppendFile::Open(path);
-  if (file.ok()) return base::OkStatus();
-  return base::InvalidArgument(flag, fmt::format("{}: {}", flag, file.status().message()));
+  std::error_code error;
+  const bool there = fs::exists(path, error);
+  // What cannot be mapped is empty, or no file to write to.
+  if (const auto file = base::MappedFile::Open(path); file.ok()) {
+    const std::span<const std::byte> bytes = (*file)->bytes();
+    const auto begin = std::as_bytes(std::span(start));
+    if (!std::equal(begin.begin(), begin.end(), bytes.begin(),
+                    bytes.begin() + std::ptrdiff_t(std::min(begin.size(), bytes.size())))) {
+      return base::InvalidArgument(
+          flag, fmt::format("{}: '{}' is there and no report; choose another file", flag, path));
+    }
+  }
+  if (const auto file = base::AppendFile::Open(path); !file.ok()) {
+    return base::InvalidArgument(flag, fmt::format("{}: {}", flag, file.status().message()));
+  }
+  if (!there) fs::remove(path, error);  // until there is something to say
+  return base::OkStatus();
 }
 
 base::Status WriteReports(const BenchSettings& settings, const EngineBenchReport& report) {
@@ -216,8 +232,8 @@ base::Status RunBench(const BenchSettings& settings, const VariableReader& varia
   RETURN_IF_ERROR(CheckApart(settings.plot, "--plot", settings.csv, "the file of --csv"));
   RETURN_IF_ERROR(CheckApart(settings.csv, "--csv", settings.engine.model, "the model"));
   RETURN_IF_ERROR(CheckApart(settings.plot, "--plot", settings.engine.model, "the model"));
-  RETURN_IF_ERROR(CheckWritable(settings.csv, "--csv"));
-  RETURN_IF_ERROR(CheckWritable(settings.plot, "--plot"));
+  RETURN_IF_ERROR(CheckWritable(settings.csv, "--csv", "# "));
+  RETURN_IF_ERROR(CheckWritable(settings.plot, "--plot", "<svg"));
   const base::SystemClock clock;
   EngineBenchReport report;
   report.machine = DescribeMachine();

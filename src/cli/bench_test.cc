@@ -30,6 +30,14 @@ TEST(RunBench, RefusesToWriteOneFileOverAnother) {
   EXPECT_EQ(field("x", "./x"), "--plot") << "there or not, by any name";
   EXPECT_EQ(field("m.gguf", ""), "--csv");
   EXPECT_EQ(field("", "link"), "--plot");
+  // Nor over anything else that is no report: a model's other files, say.
+  ASSERT_TRUE(base::WriteFileAtomic(folder.File("other"), "weights").ok());
+  EXPECT_EQ(field("other", ""), "--csv");
+  EXPECT_EQ(field("", "other"), "--plot");
+  EXPECT_EQ(base::ReadFile(folder.File("other"), 100).value_or(""), "weights");
+  // A run that fails leaves no empty report.
+  EXPECT_NE(field("new", ""), "--csv");
+  EXPECT_FALSE(std::filesystem::exists(folder.File("new")));
   EXPECT_EQ(base::ReadFile(model, 100).value_or(""), "weights");
   EXPECT_FALSE(std::filesystem::exists(folder.File("x")));
 }

@@ -93,6 +93,9 @@ base::Status CheckSpace(const std::string& output, uint64_t bytes) {
                                     FormatBytes(bytes), FormatBytes(space.available)));
 }
 
+// Behind the output's name while it is written; nobody else's files end so.
+constexpr char kUnfinished[] = ".quantizing";
+
 // Removes the unfinished file unless it got its name.
 class UnfinishedFile {
  public:
@@ -120,7 +123,12 @@ class UnfinishedFile {
 base::Status Write(const QuantizeSettings& settings, const ModelReference& model,
                    const model::Checkpoint& source, const model::QuantizePlan& plan) {
   RETURN_IF_ERROR(CheckSpace(settings.output, model::QuantizedFileBytes(source, plan)));
-  const std::string unfinished = settings.output + ".part";
+  const std::string unfinished = settings.output + kUnfinished;
+  std::error_code error;
+  if (fs::equivalent(unfinished, model.path, error)) {
+    return base::InvalidArgument(
+        "--output", "--output: '" + unfinished + "', the model, is needed while this is written");
+  }
   FileLock lock;  // of the unfinished file: two runs must not mix their bytes
   RETURN_IF_ERROR(lock.Take(unfinished, {}));
   UnfinishedFile file(unfinished);

@@ -43,7 +43,7 @@ class QuantizeCommand : public testing::Test {
     testing::internal::CaptureStdout();
     const base::Status status = RunQuantize(settings_, Model(name));
     printed_ = testing::internal::GetCapturedStdout();
-    EXPECT_FALSE(fs::exists(settings_.output + ".part"));
+    EXPECT_FALSE(fs::exists(settings_.output + ".quantizing"));
     return status;
   }
 
@@ -79,13 +79,22 @@ TEST_F(QuantizeCommand, KeepsWhatExistsUnlessForced) {
 // In a shared folder the name of the unfinished file can be guessed.
 TEST_F(QuantizeCommand, DoesNotWriteThroughALinkSomebodyLeft) {
   Store("theirs", "kept");
-  fs::create_symlink(folder_.File("theirs"), settings_.output + ".part");
+  fs::create_symlink(folder_.File("theirs"), settings_.output + ".quantizing");
   testing::internal::CaptureStdout();
   const base::Status status = RunQuantize(settings_, Model("source.gguf"));
   testing::internal::GetCapturedStdout();
   EXPECT_FALSE(status.ok());
   EXPECT_EQ(base::ReadFile(folder_.File("theirs"), 100).value(), "kept");
   EXPECT_FALSE(fs::exists(settings_.output));
+}
+
+TEST_F(QuantizeCommand, KeepsASourceOfTheUnfinishedFilesName) {
+  fs::rename(folder_.File("source.gguf"), settings_.output + ".quantizing");
+  testing::internal::CaptureStdout();
+  const base::Status status = RunQuantize(settings_, Model("out.gguf.quantizing"));
+  testing::internal::GetCapturedStdout();
+  EXPECT_EQ(status.field(), "--output");
+  EXPECT_TRUE(model::Gguf::Open(settings_.output + ".quantizing").ok());
 }
 
 TEST_F(QuantizeCommand, RefusesWhatItCannotDo) {
