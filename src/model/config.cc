@@ -53,7 +53,12 @@ Status ReadRope(const Checkpoint& gguf, const KeyReader& keys, Config& config) {
   // Older files spell linear scaling rope.scale_linear.
   ASSIGN_OR_RETURN(config.rope_scale, keys.FloatOr("rope.scale_linear", 1.0f, 1e-3, 1e3));
   const std::string key = keys.Key("rope.scaling.type");
-  if (!gguf.Has(key)) return base::OkStatus();
+  if (!gguf.Has(key)) {
+    // A factor alone means linear scaling, as in llama.cpp.
+    ASSIGN_OR_RETURN(config.rope_scale,
+                     keys.FloatOr("rope.scaling.factor", config.rope_scale, 1e-3, 1e3));
+    return base::OkStatus();
+  }
   auto type = gguf.Text(key);
   if (!type.ok()) return Corrupt(type.status().message()).WithField(key);
   if (*type == "none") return base::OkStatus();

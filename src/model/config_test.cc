@@ -94,6 +94,9 @@ TEST(Config, ReadsWhatIsOptional) {
   keys["llama.attention.sliding_window"] = Is(512u);
   keys["llama.expert_count"] = Is(0u);
   keys["llama.attention.causal"] = Is(true);
+  Keys untyped = keys;
+  untyped.erase("llama.rope.scaling.type");
+  EXPECT_EQ(Read(File(untyped))->rope_scale, 4.0f) << "a factor alone is linear";
   auto config = Read(File(keys));
   ASSERT_TRUE(config.ok()) << config.status().ToString();
   EXPECT_EQ(config->kv_heads, 4u);

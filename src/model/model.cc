@@ -1,4 +1,5 @@
-// model/model.cc: the defaults of model/model.h.
+// model/model.cc
+// What a model does whose pages hold all that a sequence needs.
 #include "model/model.h"
 
 #include "base/check.h"
