@@ -255,6 +255,11 @@ Spread SpeedOf(const BenchPoint& point) {
 
 base::Status CheckPlan(const EngineBenchPlan& plan, const model::Model& model) {
   CHECK(plan.repeat >= 1 && plan.decode_tokens >= 1 && plan.chunk_rows >= 1);
+  if (model.info().state_bytes > 0) {
+    return base::Unsupported(
+        "this model's sequences keep a state besides keys and values, which bench cannot make up "
+        "for a context that was not computed");
+  }
   const uint32_t context_max = model.info().context_max;
   for (const uint32_t prompt : plan.prompts) {
     if (prompt <= context_max) continue;

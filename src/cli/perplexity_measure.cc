@@ -51,7 +51,7 @@ double KullbackLeibler(const Row& p, const Row& q) {
   return std::max(sum, 0.0);
 }
 
-// A model and the keys and values of one window.
+// A model, and the keys, values and state of one window.
 class WindowRunner {
  public:
   WindowRunner(model::Model& model, uint32_t context) : model_(model) {
@@ -61,6 +61,7 @@ class WindowRunner {
     const uint32_t count = (context + model::kPageTokens - 1) / model::kPageTokens;
     memory_.resize(count, std::vector<std::byte>(info.page_bytes));
     for (auto& page : memory_) pages_.push_back(page.data());
+    state_.resize(info.state_bytes);
     logits_.resize(uint64_t{kMeasureLogitsRows} * info.vocabulary_size);
   }
 
@@ -69,14 +70,14 @@ class WindowRunner {
     const uint32_t most = std::min(kMeasureRows, model_.rows_max());
     for (; begin < end; begin += most) {
       const uint32_t count = std::min(most, end - begin);
-      const model::SequenceRows rows[] = {{window.subspan(begin, count), begin, pages_, 0}};
+      const model::SequenceRows rows[] = {Rows(window, begin, count, 0)};
       model_.Forward(rows, {});
     }
   }
   // The same with logits; at most kMeasureLogitsRows.
   void Predict(std::span<const TokenId> window, uint32_t begin, uint32_t end) {
     const uint32_t count = end - begin;
-    const model::SequenceRows rows[] = {{window.subspan(begin, count), begin, pages_, count}};
+    const model::SequenceRows rows[] = {Rows(window, begin, count, count)};
     model_.Forward(rows, std::span(logits_).first(uint64_t{count} * vocabulary()));
   }
   std::span<const float> Logits(uint32_t row) const {
@@ -85,10 +86,19 @@ class WindowRunner {
 
  private:
   uint64_t vocabulary() const { return model_.info().vocabulary_size; }
+  model::SequenceRows Rows(std::span<const TokenId> window, uint32_t begin, uint32_t count,
+                           uint32_t logits_rows) {
+    return {.tokens = window.subspan(begin, count),
+            .position = begin,
+            .pages = pages_,
+            .logits_rows = logits_rows,
+            .state = state_.empty() ? nullptr : state_.data()};
+  }
 
   model::Model& model_;
   std::vector<std::vector<std::byte>> memory_;
   std::vector<std::byte*> pages_;
+  std::vector<std::byte> state_;
   std::vector<float> logits_;
 };
 
