@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -244,6 +245,9 @@ size_t CompareTrained(GoldenModel& model, const nlohmann::json& prompt, const ch
 }
 
 TEST(V41Golden, TrainedCheckpointAnswersAsTheReference) {
+  if (!std::filesystem::exists(Path("trained/ckpt/model.safetensors"))) {
+    GTEST_SKIP() << "the trained checkpoint's weights are not in the repository: MANIFEST.md";
+  }
   const auto text = base::ReadFile(Path("trained/goldens.json"), 1u << 20);
   ASSERT_TRUE(text.ok());
   const auto goldens = nlohmann::json::parse(*text).at("goldens");
