@@ -33,9 +33,15 @@ class Fd {
 // O_NONBLOCK matters for pipes alone, which would wait in open for their other end; a regular file
 // reads and writes as without it.
 constexpr int kOpenFlags = O_CLOEXEC | O_NONBLOCK;
+constexpr uint64_t kReadStep = 4096;  // beyond the size that a file says it has
 
 Status NotRegular(const std::string& path) {
   return Status(Code::kInvalidArgument, "'" + path + "' is not a regular file");
+}
+
+Status TooLarge(const std::string& path, const std::string& size, uint64_t size_max) {
+  return Status(Code::kInvalidArgument, "'" + path + "' has " + size + " bytes; at most " +
+                                            std::to_string(size_max) + " are allowed");
 }
 
 Status FromErrno(std::string_view what, const std::string& path) {
@@ -71,19 +77,19 @@ Result<std::string> ReadFile(const std::string& path, uint64_t size_max) {
   Fd fd(open(path.c_str(), O_RDONLY | kOpenFlags));
   if (fd.get() < 0) return FromErrno("open", path);
   ASSIGN_OR_RETURN(const uint64_t size, RegularSize(fd.get(), path));
-  if (size > size_max) {
-    return Status(Code::kInvalidArgument, "'" + path + "' has " + std::to_string(size) +
-                                              " bytes; at most " + std::to_string(size_max) +
-                                              " are allowed");
-  }
-  std::string content(size, '\0');
+  if (size > size_max) return TooLarge(path, std::to_string(size), size_max);
+  // What `read` gives counts, not what the size says: the kernel's own files (/proc, /sys) have
+  // size 0 and content all the same. One byte more than there should be, so that the end is seen.
+  std::string content(size + 1, '\0');
   uint64_t done = 0;
-  while (done < size) {
-    const ssize_t got = read(fd.get(), content.data() + done, size - done);
+  while (true) {
+    const ssize_t got = read(fd.get(), content.data() + done, content.size() - done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return FromErrno("read", path);
     if (got == 0) break;
     done += static_cast<uint64_t>(got);
+    if (done > size_max) return TooLarge(path, "more", size_max);
+    if (done == content.size()) content.resize(done + kReadStep);
   }
   content.resize(done);
   return content;

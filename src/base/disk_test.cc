@@ -38,6 +38,13 @@ TEST_F(Disk, NamesWhyAFileCannotBeRead) {
   EXPECT_EQ(WriteFileAtomic(Path("no/such/folder"), "x").code(), Code::kNotFound);
 }
 
+TEST_F(Disk, ReadsFilesOfTheKernelThatSayTheyAreEmpty) {
+  const auto status = ReadFile("/proc/self/status", 1 << 20);
+  ASSERT_TRUE(status.ok()) << status.status().ToString();
+  EXPECT_NE(status->find("\nVmRSS:"), std::string::npos);
+  EXPECT_EQ(ReadFile("/proc/self/status", 100).status().code(), Code::kInvalidArgument);
+}
+
 TEST_F(Disk, MapsAFileAndRefusesAnEmptyOne) {
   ASSERT_TRUE(WriteFileAtomic(Path("m"), "mapped").ok());
   auto map = MappedFile::Open(Path("m"));

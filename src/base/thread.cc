@@ -6,11 +6,10 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
+#include "base/cgroup.h"
 #include "base/check.h"
-#include "base/disk.h"
 
 namespace plumb::base {
 
@@ -33,13 +32,8 @@ unsigned UsableProcessors() {
   CPU_ZERO(&set);
   unsigned count = 1;
   if (sched_getaffinity(0, sizeof set, &set) == 0) count = static_cast<unsigned>(CPU_COUNT(&set));
-  // cgroup v2: "<quota> <period>" in microseconds, or "max <period>".
-  if (auto content = ReadFile("/sys/fs/cgroup/cpu.max", 256); content.ok()) {
-    char* rest = nullptr;
-    const double quota = std::strtod(content->c_str(), &rest);
-    const double period = std::strtod(rest, nullptr);
-    if (quota > 0 && period > 0)
-      count = std::min(count, static_cast<unsigned>(quota / period + 0.5));
+  if (const auto quota = ReadCgroupLimits().processors) {
+    count = std::min(count, static_cast<unsigned>(*quota + 0.5));
   }
   return std::max(1u, count);
 }

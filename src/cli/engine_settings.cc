@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/cgroup.h"
 #include "base/thread.h"
 #include "cli/format.h"
 #include "cli/line_reader.h"
@@ -26,8 +27,8 @@ constexpr uint64_t kKvMemoryMin = 1u << 20;
 constexpr uint64_t kKvMemoryMax = 1ull << 46;
 constexpr uint32_t kSequencesMax = 1024;
 
-// The number after `key` in a file of the system ("MemAvailable:   123 kB"), or its first; nothing
-// when there is no such file, line or number ("max").
+// The number after `key` in a file of the system ("MemAvailable:   123 kB"); nothing when there is
+// no such file, line or number.
 std::optional<uint64_t> NumberIn(const char* path, std::string_view key) {
   const auto reader = LineReader::Open(path, 1000);
   if (!reader.ok()) return std::nullopt;
@@ -103,10 +104,7 @@ uint64_t AvailableMemory() {
   if (const auto kilobytes = NumberIn("/proc/meminfo", "MemAvailable:")) {
     available = *kilobytes * 1024;
   }
-  const std::optional<uint64_t> limit = NumberIn("/sys/fs/cgroup/memory.max", "");
-  const std::optional<uint64_t> used = NumberIn("/sys/fs/cgroup/memory.current", "");
-  if (limit && used) available = std::min(available, *limit - std::min(*limit, *used));
-  return available;
+  return std::min(available, base::ReadCgroupLimits().memory_left_bytes.value_or(available));
 }
 
 base::Result<SpeculationChoice> ParseSpeculation(const std::string& text) {
