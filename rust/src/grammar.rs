@@ -1,16 +1,30 @@
 //! Compiled grammars and where one answer stands in them, over llguidance. A mask is a function of
 //! the accepted tokens alone. Answers of a grammar share the caches of its lexer, which only make
 //! masks faster; what overruns a limit with them is tried once more without, so that what other
-//! answers did refuses nobody. Read next: grammar_source.rs (what is compiled), grammar_abi.
+//! answers did refuses nobody. What takes too long of a processor (step_watch.rs) ends its answer.
+//! Read next: grammar_source.rs (what is compiled), grammar_abi.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use llguidance::api::TopLevelGrammar;
-use llguidance::TokenParser;
+use llguidance::{CancellationHandle, TokenParser};
 
 use crate::abi::Failure;
 use crate::grammar_vocabulary::GrammarVocabulary;
+
+/// Processor time of one step: a mask, or taking a token. Usual are microseconds.
+const STEP_TIME_MAX: Duration = Duration::from_millis(5);
+/// Of the first mask, which is made once, when a grammar is compiled, and makes what others use.
+const FIRST_TIME_MAX: Duration = Duration::from_millis(100);
+/// Of an answer's steps together, beyond what each mask brings in: an answer whose masks are all
+/// slow would hold up the others, too.
+const CREDIT_MAX: Duration = Duration::from_millis(50);
+const CREDIT_OF_MASK: Duration = Duration::from_millis(2);
+/// Of taking all tokens once more, by a parser of its own, and how often an answer may ask for it.
+const REPLAY_TIME_MAX: Duration = Duration::from_millis(200);
+const REPLAYS_MAX: u32 = 3;
 
 /// The first line of a message that may go on with a dump, cut to what a person reads.
 pub fn first_line(error: &dyn std::fmt::Display) -> String {
@@ -38,7 +52,15 @@ impl Grammar {
         parser.start_without_prompt();
         // Also tells whether the grammar allows anything, and warms what all its answers use.
         let mut first_mask = vec![0; vocabulary.size().div_ceil(32)];
-        let mask = parser.compute_mask().map_err(|error| match first_line(&error).as_str() {
+        let mut first = parser.clone();
+        let cancel = first.enable_cancellation();
+        let watched = vocabulary.watch.begin(cancel.clone(), FIRST_TIME_MAX);
+        let mask = first.compute_mask();
+        drop(watched);
+        if cancel.is_cancelled() {
+            return Err("too complex: its first mask takes too long".into());
+        }
+        let mask = mask.map_err(|error| match first_line(&error).as_str() {
             "NoExtensionBias" => "unsatisfiable: nothing may be written".to_string(),
             message => message.to_string(),
         })?;
@@ -74,20 +96,31 @@ fn copy_mask(from: &[u32], to: &mut [u32]) {
 pub struct State {
     grammar: Arc<Grammar>,
     parser: TokenParser,
+    cancel: CancellationHandle, // the parser's
     tokens: Vec<u32>,
-    ended: bool,    // an end token stands after `tokens`
-    broken: bool,   // the parser met a limit: it must be built anew before its next use
-    mask: Vec<u32>, // of the present position, when mask_known
+    ended: bool,      // an end token stands after `tokens`
+    broken: bool,     // the parser met a limit: it must be built anew before its next use
+    replays: u32,     // how often it was
+    credit: Duration, // what steps may still take; none: the answer cannot go on
+    mask: Vec<u32>,   // of the present position, when mask_known
     mask_known: bool,
+}
+
+fn too_complex(why: &str) -> Failure {
+    Failure::Limit(format!("the grammar is too complex here: {why}"))
 }
 
 impl State {
     pub fn new(grammar: &Arc<Grammar>) -> State {
+        let mut parser = grammar.shared_parser();
         State {
-            parser: grammar.shared_parser(),
+            cancel: parser.enable_cancellation(),
+            parser,
             tokens: Vec::new(),
             ended: false,
             broken: false,
+            replays: 0,
+            credit: CREDIT_MAX,
             mask: grammar.first_mask.clone(),
             mask_known: true,
             grammar: grammar.clone(),
@@ -98,28 +131,72 @@ impl State {
         self.grammar.vocabulary.end_tokens.contains(&token)
     }
 
+    /// One step of the parser; the error is that of a limit.
+    fn step<T>(
+        &mut self,
+        limit: Duration,
+        step: impl FnOnce(&mut TokenParser) -> anyhow::Result<T>,
+    ) -> Result<T, Failure> {
+        let watched = self.grammar.vocabulary.watch.begin(self.cancel.clone(), limit);
+        // Another answer that panicked holding the shared caches makes this one panic, too.
+        let result = catch_unwind(AssertUnwindSafe(|| step(&mut self.parser)));
+        self.credit = self.credit.saturating_sub(watched.spent());
+        drop(watched);
+        if self.too_slow() {
+            return Err(too_complex("its masks take too long"));
+        }
+        match result {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) if first_line(&error) == "NoExtensionBias" => {
+                Err(Failure::Limit("the grammar allows nothing to follow here".into()))
+            }
+            Ok(Err(error)) => Err(too_complex(&first_line(&error))),
+            Err(_) => Err(too_complex("its parser gave up")),
+        }
+    }
+
+    /// For good: shared caches only make it faster.
+    fn too_slow(&self) -> bool {
+        self.cancel.is_cancelled() || self.credit.is_zero()
+    }
+
     /// Runs `step`; where it fails, once more on a parser of its own, which is what decides.
     fn twice<T>(
         &mut self,
         step: impl Fn(&mut TokenParser) -> anyhow::Result<T>,
     ) -> Result<T, Failure> {
+        if self.too_slow() {
+            return Err(too_complex("its masks take too long"));
+        }
         if !self.broken {
-            // Another answer that panicked holding the shared caches makes this one panic, too.
-            match catch_unwind(AssertUnwindSafe(|| step(&mut self.parser))) {
-                Ok(Ok(value)) => return Ok(value),
-                _ => self.broken = true,
+            let first = self.step(STEP_TIME_MAX, &step);
+            self.broken = first.is_err();
+            if first.is_ok() || self.too_slow() {
+                return first;
             }
         }
-        let overrun = |error: anyhow::Error| {
-            Failure::Limit(format!("the grammar is too complex here: {}", first_line(&error)))
-        };
-        self.parser = self.grammar.own_parser();
-        for token in &self.tokens {
-            self.parser.consume_token(*token).map_err(overrun)?;
+        if self.replays == REPLAYS_MAX {
+            return Err(too_complex("its limits are met again and again"));
         }
-        let value = step(&mut self.parser).map_err(overrun)?;
+        self.replays += 1;
+        self.replay()?;
+        let value = self.step(STEP_TIME_MAX, &step)?;
         self.broken = false;
         Ok(value)
+    }
+
+    /// A parser of its own, which has taken all tokens. Its time is not the answer's.
+    fn replay(&mut self) -> Result<(), Failure> {
+        self.parser = self.grammar.own_parser();
+        self.cancel = self.parser.enable_cancellation();
+        let credit = std::mem::replace(&mut self.credit, Duration::MAX);
+        let tokens = std::mem::take(&mut self.tokens);
+        let taken = self.step(REPLAY_TIME_MAX, |parser| {
+            tokens.iter().try_for_each(|token| parser.consume_token(*token).map(|_| ()))
+        });
+        self.tokens = tokens;
+        self.credit = credit;
+        taken
     }
 
     fn accepting(&mut self) -> Result<bool, Failure> {
@@ -147,6 +224,7 @@ impl State {
         } else {
             let mask = self.twice(|parser| parser.compute_mask())?;
             copy_mask(mask.as_slice(), &mut self.mask);
+            self.credit = CREDIT_MAX.min(self.credit + CREDIT_OF_MASK);
         }
         self.mask_known = true;
         Ok(())

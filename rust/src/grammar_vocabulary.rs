@@ -10,9 +10,9 @@ use llguidance::toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, Tok
 use llguidance::ParserFactory;
 
 use crate::abi::Failure;
+use crate::step_watch::StepWatch;
 use crate::tokenizer::Tokenizer;
 
-/// What one mask, one grammar and one answer may cost; steps and states, so the same everywhere.
 /// Sets of tokens that a grammar often allows as a whole, so that their tries are not walked: those
 /// of JSON, and words of plain text for grammars without quotes.
 fn slices() -> Vec<String> {
@@ -21,12 +21,15 @@ fn slices() -> Vec<String> {
     slices
 }
 
+/// What one mask, one grammar and one answer may cost; steps and states, so the same everywhere.
+/// Ordinary masks take some hundred items. 20 are about a microsecond of work where rows are short;
+/// what long rows take is for step_watch.rs.
 fn limits() -> ParserLimits {
     ParserLimits {
         max_items_in_row: 2_000,
         initial_lexer_fuel: 1_000_000,
-        step_lexer_fuel: 200_000,
-        step_max_items: 100_000,
+        step_lexer_fuel: 100_000,
+        step_max_items: 20_000,
         max_lexer_states: 20_000,
         max_grammar_size: 200_000,
         precompute_large_lexemes: true,
@@ -58,6 +61,7 @@ pub struct GrammarVocabulary {
     pub factory: ParserFactory,
     pub env: TokEnv,
     pub end_tokens: Vec<u32>,
+    pub watch: StepWatch,
 }
 
 impl GrammarVocabulary {
@@ -87,7 +91,7 @@ impl GrammarVocabulary {
             .map_err(|error| Failure::Internal(format!("the vocabulary has no trie: {error}")))?;
         factory.quiet();
         *factory.limits_mut() = limits();
-        Ok(GrammarVocabulary { factory, env, end_tokens })
+        Ok(GrammarVocabulary { factory, env, end_tokens, watch: StepWatch::start()? })
     }
 
     pub fn size(&self) -> usize {

@@ -7,6 +7,8 @@ use std::fmt::Write;
 use std::iter::Peekable;
 use std::str::Chars;
 
+use llguidance::derivre::{RegexAst, RegexBuilder};
+
 /// ECMA-262's WhiteSpace and LineTerminator, inside a class.
 const SPACE: &str = concat!(
     r"\x{9}-\x{D}\x{20}\x{A0}\x{1680}\x{2000}-\x{200A}",
@@ -227,7 +229,12 @@ impl Translator<'_> {
     }
 
     fn run(mut self) -> Result<String, String> {
+        let mut atom = false; // something that may be repeated stands before
         while let Some(c) = self.input.next() {
+            if matches!(c, '{' | '*' | '+' | '?') && !atom {
+                return Err(format!("there is nothing before {c} to repeat"));
+            }
+            atom = !matches!(c, '{' | '*' | '+' | '?' | '(' | '|' | '^' | '$');
             match c {
                 '\\' => match self.escape(false)? {
                     Escape::Char(c) => literal(&mut self.out, c),
@@ -258,7 +265,19 @@ impl Translator<'_> {
 
 /// The same set of texts in Rust's syntax, or why there is none.
 pub fn translate(pattern: &str) -> Result<String, String> {
-    Translator { input: pattern.chars().peekable(), out: String::new(), depth: 0 }.run()
+    let input = pattern.chars().peekable();
+    let out = Translator { input, out: String::new(), depth: 0 }.run()?;
+    // What is left to find: a repetition of nothing, a range that runs backwards, and the like.
+    let read = RegexBuilder::new().mk(&RegexAst::SearchRegex(out.clone()));
+    read.map_err(|error| last_line(&error))?;
+    Ok(out)
+}
+
+/// Of an error that shows the pattern first.
+fn last_line(error: &dyn std::fmt::Display) -> String {
+    let text = error.to_string();
+    let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+    line.trim_start_matches("error: ").chars().take(200).collect()
 }
 
 /// A text as itself.
@@ -309,7 +328,8 @@ mod tests {
     fn refuses_what_is_not_regular_or_not_the_same() {
         for pattern in [
             r"\bword", "(?=a)", "(?!a)", "(?<=a)b", r"(a)\1", "[]a]", "a{", r"\y", "(a", "a)",
-            r"\", r"\ud83d", "(?i)a", r"\k<x>", "a{3,2}", "a{70000}", r"\pL",
+            r"\", r"\ud83d", "(?i)a", r"\k<x>", "a{3,2}", "a{70000}", r"\pL", "a**", "*a", "(|+)",
+            "^*", "[b-a]",
         ] {
             assert!(translate(pattern).is_err(), "{pattern}");
         }

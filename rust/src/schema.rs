@@ -1,12 +1,14 @@
 //! JSON Schema (2020-12) in the part that llguidance enforces exactly. What a schema says in other
 //! words is rewritten into that part; what cannot be enforced is refused with the keyword and the
 //! JSON pointer where it stands, and so is every keyword that is not known, since a misspelt limit
-//! would limit nothing. Annotations pass. Read next: schema_refs.rs ($ref, $id, $anchor),
-//! schema_rewrite.rs (not, if, dependent..., unevaluated...), schema_values.rs (formats, numbers).
+//! would limit nothing. Annotations pass. Read next: schema_check.rs (values of keywords),
+//! schema_refs.rs ($ref, $id, $anchor), schema_rewrite.rs (not, if, dependent..., unevaluated...),
+//! schema_values.rs (formats, numbers), schema_finite.rs (references without end).
 
 use serde_json::{json, Map, Value};
 
 use crate::abi::Failure;
+use crate::schema_finite as finite;
 use crate::schema_refs::{escape, Resources};
 use crate::schema_rewrite as rewrite;
 use crate::schema_values as values;
@@ -14,7 +16,6 @@ use crate::schema_values as values;
 pub const NODES_MAX: usize = 10_000;
 pub const DEPTH_MAX: usize = 64;
 
-const TYPES: [&str; 7] = ["null", "boolean", "object", "array", "number", "integer", "string"];
 const DIALECTS: [&str; 3] = [
     "https://json-schema.org/draft/2020-12/schema",
     "https://json-schema.org/draft/2019-09/schema",
@@ -114,7 +115,7 @@ impl<'a> Converter<'a> {
                 also: Vec::new(),
             }
             .convert(),
-            _ => Err(malformed("a schema", pointer, "it must be an object or a boolean")),
+            _ => Err(crate::schema_check::no_schema(pointer)),
         }
     }
 
@@ -203,7 +204,7 @@ impl<'a> Object<'_, 'a> {
         match keyword {
             "$schema" => self.dialect(value)?,
             "$ref" => self.reference(value)?,
-            "type" => self.types(value)?,
+            "type" => self.put(keyword, value.clone()), // as schema_check.rs wants it
             "enum" | "const" => self.literal(keyword, value)?,
             "allOf" | "anyOf" | "oneOf" => {
                 let all = self.converter.convert_all(value, keyword, self.pointer, self.depth)?;
@@ -231,14 +232,12 @@ impl<'a> Object<'_, 'a> {
                 self.put(keyword, count.into());
             }
             "minProperties" => self.properties_min(value)?,
-            "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => {
+            "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
                 let number =
                     values::number(value).map_err(|why| refuse(keyword, self.pointer, &why))?;
-                if keyword == "multipleOf" && number.as_f64().is_none_or(|step| step <= 0.0) {
-                    return self.malformed(keyword, "it must be above 0");
-                }
                 self.put(keyword, number);
             }
+            "multipleOf" => self.multiple(value)?,
             "pattern" => self.pattern(value)?,
             "format" => self.format(value)?,
             "uniqueItems" => self.unique(value)?,
@@ -284,19 +283,6 @@ impl<'a> Object<'_, 'a> {
             .map_err(|why| refuse("$ref", self.pointer, &why))?;
         let definition = self.converter.define(target);
         self.put("$ref", definition["$ref"].clone());
-        Ok(())
-    }
-
-    fn types(&mut self, value: &Value) -> Result<(), Failure> {
-        let names: Vec<&str> = match value {
-            Value::String(name) => vec![name],
-            Value::Array(names) => names.iter().map(|name| name.as_str().unwrap_or("")).collect(),
-            _ => vec![],
-        };
-        if names.is_empty() || names.iter().any(|name| !TYPES.contains(name)) {
-            return self.malformed("type", "it must be a type of JSON, or an array of them");
-        }
-        self.put("type", value.clone());
         Ok(())
     }
 
@@ -375,6 +361,22 @@ impl<'a> Object<'_, 'a> {
         Ok(())
     }
 
+    // llguidance wants a multiple with all the decimals of its step ("5.50" for 0.25). With fewer
+    // decimals it is a multiple of a coarser step.
+    fn multiple(&mut self, value: &Value) -> Result<(), Failure> {
+        let steps = values::steps(value).map_err(|why| refuse("multipleOf", self.pointer, &why))?;
+        let whole = self.members.get("type").is_some_and(|name| name == "integer");
+        if steps.len() == 1 || whole {
+            self.put("multipleOf", steps[0].clone());
+            return Ok(());
+        }
+        // Values of other types pass by the first.
+        let coarse = steps[1..].iter().map(|step| json!({"type": "number", "multipleOf": step}));
+        let ways = std::iter::once(json!({"multipleOf": steps[0]})).chain(coarse);
+        self.also.push(json!({"anyOf": ways.collect::<Vec<Value>>()}));
+        Ok(())
+    }
+
     fn pattern(&mut self, value: &Value) -> Result<(), Failure> {
         let Some(pattern) = value.as_str() else {
             return self.malformed("pattern", "it must be a string");
@@ -418,30 +420,34 @@ impl<'a> Object<'_, 'a> {
 
 /// The schema as llguidance enforces it exactly.
 pub fn normalise(root: &Value) -> Result<Value, Failure> {
+    crate::schema_check::check(root)?;
     values::check_multiples(root)?;
     let resources = Resources::index(root)?;
     let dialect = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
     let draft_7 = dialect.trim_end_matches('#') == DIALECTS[2];
     let mut converter = Converter { resources, definitions: Vec::new(), nodes: 0, draft_7 };
     let mut out = match converter.convert(root, "", 0)? {
-        Value::Object(members) => members,
-        Value::Bool(true) => Map::new(),
-        _ => return Err(Failure::Invalid("the schema allows nothing".into())),
+        Value::Bool(true) => json!({}),
+        Value::Bool(_) => return Err(Failure::Invalid("the schema allows nothing".into())),
+        out => out,
     };
-    let mut definitions = Map::new();
+    let mut definitions = Vec::new();
     // Converting one may define more.
-    let mut index = 0;
-    while index < converter.definitions.len() {
-        let pointer = converter.definitions[index].clone();
+    while definitions.len() < converter.definitions.len() {
+        let pointer = converter.definitions[definitions.len()].clone();
         let schema = root.pointer(&pointer).expect("resolve found it");
-        let converted = converter.convert(schema, &pointer, 0)?;
-        definitions.insert(format!("d{index}"), converted);
-        index += 1;
+        definitions.push(converter.convert(schema, &pointer, 0)?);
+    }
+    if !finite::keep_finite(&mut out, &mut definitions) {
+        let place = locate(root, "$ref", String::new()).unwrap_or_default();
+        let why = "each value would hold another of its kind, without end; nothing satisfies it";
+        return Err(malformed("$ref", &place, why));
     }
     if !definitions.is_empty() {
-        out.insert("$defs".into(), Value::Object(definitions));
+        let named = definitions.into_iter().enumerate();
+        let named = named.map(|(index, schema)| (format!("d{index}"), schema)).collect();
+        out["$defs"] = Value::Object(named);
     }
-    let out = Value::Object(out);
     values::check_bounds(&out)?;
     Ok(out)
 }

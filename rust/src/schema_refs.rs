@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::abi::Failure;
 
 /// Keywords whose value is a schema, a list of schemas, or schemas by name.
-const ONE: [&str; 12] = [
+pub const ONE: [&str; 12] = [
     "additionalItems",
     "additionalProperties",
     "contains",
@@ -22,8 +22,8 @@ const ONE: [&str; 12] = [
     "unevaluatedItems",
     "unevaluatedProperties",
 ];
-const LISTS: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
-const MAPS: [&str; 5] =
+pub const LISTS: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
+pub const MAPS: [&str; 5] =
     ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
 
 /// A step of a JSON pointer.

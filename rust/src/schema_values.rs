@@ -12,8 +12,9 @@ const EXACT_MIN: f64 = 1e-15;
 /// Of items, characters and members.
 pub const COUNT_MAX: u64 = 100_000;
 const DEPTH_MAX: usize = 64;
-/// Its square fits 32 bits.
-const COMMON_MAX: u16 = u16::MAX;
+/// Of the step of a multipleOf: with them, what llguidance computes along a number fits 32 bits.
+const DIGITS_MAX: u64 = 300_000_000;
+const DECIMALS_MAX: usize = 8;
 
 /// A number that survives the way through f64, whole ones as integers.
 pub fn number(value: &Value) -> Result<Value, String> {
@@ -67,38 +68,79 @@ pub fn whole(value: &Value) -> Option<u64> {
     (number >= 0.0 && number.fract() == 0.0 && number < EXACT_MAX).then_some(number as u64)
 }
 
+/// A step as digits and how many of them are decimals.
+fn decimal(step: f64) -> Option<(u64, u32)> {
+    let text = step.to_string(); // the shortest that reads as this number, without exponent
+    let (whole, decimals) = text.split_once('.').unwrap_or((&text, ""));
+    let digits = format!("{whole}{decimals}").parse::<u64>().ok()?;
+    let few = digits <= DIGITS_MAX && decimals.len() <= DECIMALS_MAX;
+    few.then_some((digits, decimals.len() as u32))
+}
+
+fn product_fits(a: u64, b: u64) -> bool {
+    a.checked_mul(b).is_some_and(|product| product <= u64::from(u32::MAX))
+}
+
+/// The step of a multipleOf, then for each smaller number of decimals the least multiple of it that
+/// has no more, where llguidance (1.9.1) would not take such a multiple by the step itself.
+pub fn steps(value: &Value) -> Result<Vec<Value>, String> {
+    let step = number(value)?;
+    let many = || "it has too many digits".to_string();
+    let (digits, decimals) = step.as_f64().and_then(decimal).ok_or_else(many)?;
+    let mut out = vec![step];
+    if digits < 10 {
+        return Ok(out); // its decimals need not be written
+    }
+    for fewer in (0..decimals).rev() {
+        let power = 10u64.pow(decimals - fewer);
+        let coarse = digits * (power / gcd(digits, power));
+        // llguidance multiplies two of them where a schema meets itself.
+        if !product_fits(digits, coarse) {
+            return Err(many());
+        }
+        let coarse = number(&json!(coarse as f64 / 10f64.powi(decimals as i32)))?;
+        if out.last() != Some(&coarse) {
+            out.push(coarse);
+        }
+    }
+    Ok(out)
+}
+
 /// All steps of a schema may meet in one number, whose common step llguidance computes in 32 bits
 /// and does not check.
 pub fn check_multiples(root: &Value) -> Result<(), Failure> {
-    let mut steps = Vec::new();
-    collect_multiples(root, &mut steps);
-    if steps.len() < 2 {
+    let mut found = Vec::new();
+    collect_multiples(root, &mut found);
+    if found.len() < 2 {
         return Ok(());
     }
-    let digits = |step: &f64| (0..10).find(|n| (step * 10f64.powi(*n)).fract() == 0.0);
-    let scale = steps.iter().map(digits).try_fold(0, |most, n| Some(n?.max(most)));
-    let mut common = 1u64;
-    for step in &steps {
-        let size = scale.map_or(0.0, |n| step * 10f64.powi(n));
-        let fits = size.fract() == 0.0 && (1.0..f64::from(COMMON_MAX)).contains(&size);
-        if fits {
-            common = common / gcd(common, size as u64) * size as u64;
-        }
-        if !fits || common > u64::from(COMMON_MAX) {
-            return Err(Failure::Unsupported(
-                "several \"multipleOf\" in the schema cannot be enforced together: their common \
-                 multiple has too many digits"
-                    .into(),
-            ));
-        }
+    let all: Option<Vec<(u64, u32)>> = found
+        .iter()
+        .flat_map(|step| steps(step).unwrap_or_default()) // else refused where it stands
+        .map(|step| step.as_f64().and_then(decimal))
+        .collect();
+    let common = all.and_then(|all| {
+        let scale = all.iter().map(|(_, decimals)| *decimals).max()?;
+        let sizes = all.iter().map(|(digits, decimals)| digits * 10u64.pow(scale - decimals));
+        let common = sizes
+            .clone()
+            .try_fold(1u64, |common, size| (common / gcd(common, size)).checked_mul(size))?;
+        (common <= DIGITS_MAX && product_fits(common, sizes.max()?)).then_some(common)
+    });
+    match common {
+        Some(_) => Ok(()),
+        None => Err(Failure::Unsupported(
+            "several \"multipleOf\" in the schema cannot be enforced together: their common \
+             multiple has too many digits"
+                .into(),
+        )),
     }
-    Ok(())
 }
 
-fn collect_multiples(value: &Value, steps: &mut Vec<f64>) {
+fn collect_multiples(value: &Value, steps: &mut Vec<Value>) {
     match value {
         Value::Object(members) => {
-            steps.extend(members.get("multipleOf").and_then(Value::as_f64));
+            steps.extend(members.get("multipleOf").filter(|step| step.is_number()).cloned());
             members.values().for_each(|member| collect_multiples(member, steps));
         }
         Value::Array(items) => items.iter().for_each(|item| collect_multiples(item, steps)),
@@ -227,6 +269,21 @@ mod tests {
             check_multiples(&json!({"allOf": [{"multipleOf": 2}, {"multipleOf": 0.3}]})).is_ok()
         );
         assert!(check_multiples(&json!([{"multipleOf": 65521}, {"multipleOf": 65519}])).is_err());
+    }
+
+    #[test]
+    fn steps_have_coarser_ones_where_decimals_may_be_left_out() {
+        let of = |step: Value| steps(&step).map(Value::Array);
+        assert_eq!(of(json!(0.25)).unwrap(), json!([0.25, 0.5, 1]));
+        assert_eq!(of(json!(0.125)).unwrap(), json!([0.125, 0.25, 0.5, 1]));
+        assert_eq!(of(json!(1.5)).unwrap(), json!([1.5, 3]));
+        assert_eq!(of(json!(0.015)).unwrap(), json!([0.015, 0.03, 0.3, 3]));
+        assert_eq!(of(json!(0.01)).unwrap(), json!([0.01]));
+        assert_eq!(of(json!(12)).unwrap(), json!([12]));
+        assert_eq!(of(json!(1e-8)).unwrap(), json!([1e-8]));
+        for many in [json!(0.123456789), json!(1e-9), json!(400_000_000), json!(0.001234)] {
+            assert!(of(many.clone()).is_err(), "{many}");
+        }
     }
 
     #[test]

@@ -51,8 +51,9 @@ class Grammar {
 };
 
 // Where one answer stands in its grammar: a function of the grammar and the accepted tokens alone.
-// Thread: one at a time. No call blocks; each is bounded by the limits the grammar was compiled
-// with, and an overrun is kUnsupported: the answer cannot go on.
+// Thread: one at a time. No call blocks; each is bounded in steps and in processor time, some
+// milliseconds. An overrun is kInvalidArgument, reason "grammar_too_large", from every call that
+// can fail and for good: the answer cannot go on, which is its grammar's fault.
 class GrammarState {
  public:
   virtual ~GrammarState() = default;
@@ -62,7 +63,8 @@ class GrammarState {
   // one bit is set.
   virtual base::Status FillMask(std::span<uint32_t> mask) = 0;
 
-  // The next token, which the mask allows (kInvalidArgument otherwise, and nothing changed).
+  // The next token, which the mask allows (else kInvalidArgument, field "token", and nothing
+  // changed).
   virtual base::Status Accept(TokenId token) = 0;
   // Takes back the newest `tokens` accepted ones; no more than were accepted (CHECK).
   virtual void Rollback(uint32_t tokens) = 0;

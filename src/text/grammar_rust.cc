@@ -17,16 +17,16 @@ using base::Status;
 namespace {
 
 constexpr uint32_t kNoToken = std::numeric_limits<uint32_t>::max();
-
-// Of a source: whatever cannot be enforced is the caller's to change.
 // Grammars that take too long are given up for lost only after minutes.
 constexpr uint32_t kBusyRetryMs = 10'000;
+constexpr const char* kTooLarge = "grammar_too_large";
 
+// Of a source: whatever cannot be enforced is the caller's to change.
 Status CompileStatus(int32_t code, const RustBuffer& error) {
   Status refused = base::InvalidArgument("grammar", std::string(error.text()));
   if (code == PLUMB_INVALID) return refused;
   if (code == PLUMB_UNSUPPORTED) return std::move(refused).WithReason("grammar_unsupported");
-  if (code == PLUMB_LIMIT) return std::move(refused).WithReason("grammar_too_large");
+  if (code == PLUMB_LIMIT) return std::move(refused).WithReason(kTooLarge);
   if (code == PLUMB_BUSY) {
     return Status(base::Code::kOverloaded, std::string(error.text()))
         .WithRetryAfterMs(kBusyRetryMs);
@@ -34,10 +34,11 @@ Status CompileStatus(int32_t code, const RustBuffer& error) {
   return base::Internal(std::string(error.text()));
 }
 
-// Of a state: there is no source to blame any more.
+// Of a state: which field the grammar came from is known no more.
 Status StateStatus(int32_t code, const RustBuffer& error) {
   if (code == PLUMB_OK) return base::OkStatus();
-  if (code == PLUMB_LIMIT) return base::Unsupported(std::string(error.text()));
+  if (code == PLUMB_LIMIT)
+    return base::InvalidArgument("", std::string(error.text())).WithReason(kTooLarge);
   return base::Internal(std::string(error.text()));
 }
 

@@ -1,6 +1,7 @@
 // text/grammar_schema_test.cc
 // JSON Schema keyword by keyword: texts that a schema takes and texts that it does not. The
 // JSON-Schema-Test-Suite is run by eval/quality/json_schema_suite.sh.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,6 +49,19 @@ TEST_F(GrammarSchemaTest, NumbersAndTextsKeepTheirBounds) {
       {R"({"type":"number","minimum":-0.5,"maximum":0.5})", {"0", "-0.5", "0.25"}, {"0.51", "1"}},
       {R"({"type":"number","exclusiveMinimum":5,"maximum":6})", {"5.1", "6"}, {"5", "5.0"}},
       {R"({"type":"integer","multipleOf":7})", {"0", "14", "-21"}, {"1", "15"}},
+      {R"({"type":"number","multipleOf":0.25})",
+       {"5.5", "5.50", "5.25", "5", "-0.75", "0"},
+       {"5.1", "5.125", "0.3", "-0.7"}},
+      {R"({"type":"number","multipleOf":1.5,"minimum":2})",
+       {"3", "4.5", "13.5"},
+       {"1.5", "2", "4", "3.5"}},
+      {R"({"multipleOf":0.125,"type":["number","null"],"maximum":1})",
+       {"null", "0.5", "0.125", "-2.25", "1"},
+       {"0.1", "1.125", "\"0.5\""}},
+      {R"({"allOf":[{"multipleOf":0.25},{"multipleOf":0.2}],"type":"number"})",
+       {"1", "-2", "30"},
+       {"0.5", "0.2", "1.5"}},
+      {R"({"type":"integer","multipleOf":2.5})", {"5", "-10", "0"}, {"2", "3"}},
       {R"({"type":"string","minLength":2,"maxLength":3})",
        {R"("ab")", R"("日本é")", R"("a\n")"},
        {R"("a")", R"("abcd")", "12"}},
@@ -181,6 +195,60 @@ TEST_F(GrammarSchemaTest, WhatCannotBeEnforcedIsNamed) {
   ExpectRefused(R"({"$schema":"http://json-schema.org/draft-07/schema#","items":
                     {"$ref":"#","maxItems":1}})",
                 "\"$ref\" at /items");
+}
+
+TEST_F(GrammarSchemaTest, ValuesOfTheWrongKindAreRefusedWhereverTheyStand) {
+  ExpectRefused(R"({"type":5})", "\"type\" at the root of the schema is wrong");
+  ExpectRefused(R"({"not":{"type":"strin"}})", "\"type\" at /not of");
+  ExpectRefused(R"({"if":{"minLength":-1},"then":true})", "\"minLength\" at /if of");
+  ExpectRefused(R"({"then":{"maximum":"5"}})", "\"maximum\" at /then of");
+  ExpectRefused(R"({"enum":{}})", "\"enum\" at the root");
+  ExpectRefused(R"({"items":3})", "\"items\" at /items of");
+  ExpectRefused(R"({"items":[true,3]})", "\"items\" at /items/1 of");
+  ExpectRefused(R"({"properties":{"a/b":"x"}})", "\"properties\" at /properties/a~1b of");
+  ExpectRefused(R"({"properties":{"a":{"required":["b","c","b"]}}})",
+                "\"required\" at /properties/a of the schema is wrong: \"b\" stands in it twice");
+  ExpectRefused(R"({"required":"a"})", "\"required\" at the root");
+  ExpectRefused(R"({"minItems":1.5})", "\"minItems\" at the root");
+  ExpectRefused(R"({"uniqueItems":"true"})", "\"uniqueItems\" at the root");
+  ExpectRefused(R"({"additionalProperties":"false"})",
+                "\"additionalProperties\" at /additionalProperties of");
+  ExpectRefused(R"({"multipleOf":0})", "\"multipleOf\" at the root");
+  ExpectRefused(R"({"allOf":{}})", "\"allOf\" at the root");
+  ExpectRefused(R"({"anyOf":[]})", "\"anyOf\" at the root");
+  ExpectRefused(R"({"$defs":{"unused":{"type":"any"}}})", "\"type\" at /$defs/unused of");
+  ExpectRefused(R"({"$ref":"#/$defs/nowhere"})", "\"$ref\" at the root");
+  ExpectRefused(R"({"$id":5})", "\"$id\" at the root");
+  for (const char* pattern : {"(", ")", "a**", "*a", "[b-a]", "a{2,1}", "[a", "\\\\"}) {
+    const std::string schema = fmt::format(R"({{"type":"string","pattern":"{}"}})", pattern);
+    ExpectRefused(schema.c_str(), "\"pattern\" at the root");
+    const std::string names = fmt::format(R"({{"patternProperties":{{"{}":true}}}})", pattern);
+    ExpectRefused(names.c_str(), "\"patternProperties\" at the root");
+  }
+  ExpectRefused(R"({"multipleOf":0.123456789})", "\"multipleOf\" at the root");
+}
+
+TEST_F(GrammarSchemaTest, WhatNeverEndsIsRefusedOrNeverBegun) {
+  for (const char* schema : {
+           R"({"type":"object","required":["a"],"properties":{"a":{"$ref":"#"}}})",
+           R"({"type":"array","items":{"$ref":"#"},"minItems":1})",
+           R"({"allOf":[{"$ref":"#"}]})",
+           R"({"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}})",
+       }) {
+    ExpectRefused(schema, "\"$ref\" at ");
+  }
+  Check({
+      {R"({"type":"object","properties":{"a":{"$ref":"#/$defs/a"},"b":{"type":"null"}},
+           "$defs":{"a":{"type":"object","required":["x"],"properties":{"x":{"$ref":"#/$defs/a"}}}},
+           "additionalProperties":false})",
+       {"{}", R"({"b":null})"},
+       {R"({"a":{"x":{}}})"}},
+      {R"({"anyOf":[{"type":"array","minItems":1,"items":{"$ref":"#/$defs/a"}},{"type":"null"}],
+           "$defs":{"a":{"type":"object","required":["x"],
+           "properties":{"x":{"$ref":"#/$defs/a"}}}}})",
+       {"null"},
+       {"[]", "[{}]"}},
+  });
 }
 
 TEST_F(GrammarSchemaTest, AnnotationsPass) {

@@ -174,8 +174,10 @@ class TriggeredState final : public GrammarState {
       begins = *next == grammar_->matcher->size();
       matched = *next;
     }
-    if (begins && parts_.size() >= kPartsMax)
-      return base::Unsupported("the answer has too many parts under its grammar");
+    if (begins && parts_.size() >= kPartsMax) {
+      return base::InvalidArgument("", "the answer has too many parts under its grammar")
+          .WithReason("grammar_too_large");
+    }
     at_.matched = begins ? 0 : matched;
     if (begins) {
       parts_.push_back(grammar_->inner->NewState());

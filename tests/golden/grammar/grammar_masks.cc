@@ -3,6 +3,8 @@
 // Accept, over answers that are written along (their tokens as the tokenizer cuts them, then cut
 // into smaller tokens at random, which meets more of the grammar). One line a grammar.
 //   grammar_masks --tokenizer TOKENIZER_JSON [--rounds N]
+//   grammar_masks --tokenizer TOKENIZER_JSON --hostile
+// The second follows grammars that are made to be slow, and shows how they end.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,8 +17,9 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "text/grammar_hostile_testing.h"
 #include "text/grammar_rust.h"
-#include "text/grammar_trigger.h"
+#include "text/grammar_testing.h"
 
 namespace plumb::golden {
 namespace {
@@ -191,6 +194,69 @@ class Bench {
   Series compiles_, first_, masks_, accepts_;
 };
 
+// Processor time is limited, so on a busy machine these times may be longer than the limit.
+class HostileBench {
+ public:
+  explicit HostileBench(const text::Tokenizer& tokenizer)
+      : tokenizer_(tokenizer), mask_((tokenizer.size() + 31) / 32) {
+    vocabulary_ = text::GrammarVocabulary::Make(tokenizer).value();
+    std::cout << "hostile grammar,compile_ms,steps,mask_ms_max,accept_ms_max,end\n";
+  }
+
+  void Run(const text::testing::HostileGrammar& hostile) {
+    const base::Instant begin = clock_.Now();
+    const auto grammar = vocabulary_->Compile(hostile.spec, kCompileMs);
+    const double compile_ms = (clock_.Now() - begin).seconds() * 1e3;
+    steps_ = 0, mask_ms_max_ = 0, accept_ms_max_ = 0;
+    const base::Status end = grammar.ok() ? Follow(**grammar, hostile.start) : grammar.status();
+    worst_ms_ = std::max({worst_ms_, mask_ms_max_, accept_ms_max_});
+    std::cout << fmt::format("{},{:.2f},{},{:.2f},{:.2f},\"{}\"\n", hostile.name, compile_ms,
+                             steps_, mask_ms_max_, accept_ms_max_,
+                             end.ok() ? "goes on" : end.message());
+  }
+
+  void PrintAll() const { std::cout << fmt::format("all,,,{:.2f},,\n", worst_ms_); }
+
+ private:
+  base::Status Follow(const text::Grammar& grammar, std::string_view start) {
+    constexpr int kStepsMax = 200;
+    const auto state = grammar.NewState();
+    const auto tokens = tokenizer_.Encode(start, text::ControlTokens::kAsText, false).value();
+    base::Rng rng(1);
+    for (; steps_ < kStepsMax && !state->Complete(); ++steps_) {
+      const base::Instant begin = clock_.Now();
+      const base::Status filled = state->FillMask(mask_);
+      mask_ms_max_ = std::max(mask_ms_max_, (clock_.Now() - begin).seconds() * 1e3);
+      RETURN_IF_ERROR(filled);
+      const size_t at = static_cast<size_t>(steps_);
+      RETURN_IF_ERROR(Accept(*state, at < tokens.size() ? tokens[at] : Choose(rng)));
+    }
+    return base::OkStatus();
+  }
+  base::Status Accept(text::GrammarState& state, base::TokenId token) {
+    const base::Instant begin = clock_.Now();
+    base::Status accepted = state.Accept(token);
+    accept_ms_max_ = std::max(accept_ms_max_, (clock_.Now() - begin).seconds() * 1e3);
+    return accepted;
+  }
+  // One that is allowed, the next from a random place on; no end token while there is another.
+  base::TokenId Choose(base::Rng& rng) const {
+    const auto place = static_cast<uint32_t>(rng.Below(tokenizer_.size()));
+    for (uint32_t i = 0; i < tokenizer_.size(); ++i) {
+      const base::TokenId token{(place + i) % tokenizer_.size()};
+      if (text::testing::Allows(mask_, token) && !vocabulary_->IsEnd(token)) return token;
+    }
+    return tokenizer_.end_tokens()[0];
+  }
+
+  const text::Tokenizer& tokenizer_;
+  std::vector<uint32_t> mask_;
+  base::SystemClock clock_;
+  std::shared_ptr<const text::GrammarVocabulary> vocabulary_;
+  int steps_ = 0;
+  double mask_ms_max_ = 0, accept_ms_max_ = 0, worst_ms_ = 0;
+};
+
 std::unique_ptr<text::Tokenizer> MakeTokenizer(const std::string& file) {
   std::ifstream in(file);
   const std::string json{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
@@ -204,13 +270,21 @@ int main(int argc, char** argv) {
   using namespace plumb::golden;
   std::string json;
   int rounds = 20;
-  for (int i = 1; i + 1 < argc; i += 2) {
+  bool hostile = false;
+  for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
-    if (name == "--tokenizer") json = argv[i + 1];
-    if (name == "--rounds") rounds = std::stoi(argv[i + 1]);
+    if (name == "--hostile") hostile = true;
+    if (name == "--tokenizer" && i + 1 < argc) json = argv[++i];
+    if (name == "--rounds" && i + 1 < argc) rounds = std::stoi(argv[++i]);
   }
   if (json.empty() || rounds < 1) return 2;
   const auto tokenizer = MakeTokenizer(json);
+  if (hostile) {
+    HostileBench bench(*tokenizer);
+    for (const auto& grammar : plumb::text::testing::HostileGrammars()) bench.Run(grammar);
+    bench.PrintAll();
+    return 0;
+  }
   std::stringstream out;
   Bench bench(*tokenizer, out);
   for (const Case& c : kCases) bench.Run(c, rounds);
