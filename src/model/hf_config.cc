@@ -35,21 +35,30 @@ struct Architecture {
   std::string_view model_type;  // for folders that name no class
   std::string_view gguf;
   std::string_view activation;
-  uint32_t head_dim;  // when config.json says nothing; 0 = hidden_size / heads
-  double rope_theta;  // likewise
-  bool tied;          // likewise
+  // What the class assumes of keys that config.json does not have. Source: the configuration
+  // classes of transformers 4.57 and 5.0.
+  uint32_t kv_heads;  // 0 = as many as heads
+  uint32_t head_dim;  // 0 = hidden_size / heads
+  double rope_theta;
+  bool tied;
   Windows windows;
+  uint32_t window;  // sliding_window; 0 = none
 };
 constexpr Architecture kArchitectures[] = {
-    {"LlamaForCausalLM", "llama", "llama", "silu", 0, 1e4, false, Windows::kNone},
-    {"MistralForCausalLM", "mistral", "llama", "silu", 0, 1e4, false, Windows::kAlways},
-    {"MixtralForCausalLM", "mixtral", "llama", "silu", 0, 1e6, false, Windows::kAlways},
-    {"Qwen2ForCausalLM", "qwen2", "qwen2", "silu", 0, 1e4, false, Windows::kSwitched},
-    {"Qwen3ForCausalLM", "qwen3", "qwen3", "silu", 128, 1e4, false, Windows::kSwitched},
-    {"Qwen3MoeForCausalLM", "qwen3_moe", "qwen3moe", "silu", 0, 1e4, false, Windows::kSwitched},
-    {"Gemma3ForCausalLM", "gemma3_text", "gemma3", "gelu_pytorch_tanh", 256, 1e6, true,
-     Windows::kLayered},
+    {"LlamaForCausalLM", "llama", "llama", "silu", 0, 0, 1e4, false, Windows::kNone, 0},
+    {"MistralForCausalLM", "mistral", "llama", "silu", 8, 0, 1e4, false, Windows::kAlways, 4096},
+    {"MixtralForCausalLM", "mixtral", "llama", "silu", 8, 0, 1e6, false, Windows::kAlways, 0},
+    {"Qwen2ForCausalLM", "qwen2", "qwen2", "silu", 32, 0, 1e4, false, Windows::kSwitched, 4096},
+    {"Qwen3ForCausalLM", "qwen3", "qwen3", "silu", 32, 128, 1e4, false, Windows::kSwitched, 4096},
+    {"Qwen3MoeForCausalLM", "qwen3_moe", "qwen3moe", "silu", 4, 0, 1e4, false, Windows::kSwitched,
+     4096},
+    {"Gemma3ForCausalLM", "gemma3_text", "gemma3", "gelu_pytorch_tanh", 4, 256, 1e6, true,
+     Windows::kLayered, 4096},
 };
+constexpr double kGemmaQueryScalar = 256;  // query_pre_attn_scalar, likewise
+constexpr double kGemmaLocalTheta = 1e4;   // rope_local_base_freq
+constexpr uint32_t kGemmaPeriod = 6;       // sliding_window_pattern
+constexpr uint32_t kQwenFirstWindow = 28;  // max_window_layers
 
 std::string Printable(std::string_view text) {
   std::string shown(text.substr(0, 40));
@@ -147,7 +156,9 @@ class Translator {
                      Count("hidden_size", std::nullopt, "embedding_length", kEmbeddingMax));
     ASSIGN_OR_RETURN(out_.heads,
                      Count("num_attention_heads", std::nullopt, "attention.head_count", kHeadsMax));
-    ASSIGN_OR_RETURN(out_.kv_heads, Count("num_key_value_heads", out_.heads,
+    // Null means as many as heads, in every class.
+    const bool own = config_.Absent("num_key_value_heads") && row_.kv_heads != 0;
+    ASSIGN_OR_RETURN(out_.kv_heads, Count("num_key_value_heads", own ? row_.kv_heads : out_.heads,
                                           "attention.head_count_kv", kHeadsMax));
     const uint32_t head_dim = row_.head_dim != 0 ? row_.head_dim : width / out_.heads;
     ASSIGN_OR_RETURN(out_.head_dim,
@@ -187,13 +198,14 @@ class Translator {
     if (row_.windows == Windows::kLayered) {
       ASSIGN_OR_RETURN(const auto period, config_.Unsigned("sliding_window_pattern"));
       if (period == 0u) return config_.Wrong("sliding_window_pattern", "above 0");
-      for (uint32_t i = 0; i < out_.layers; ++i) layers[i] = (i + 1) % period.value_or(6) != 0;
+      const uint64_t every = period.value_or(kGemmaPeriod);
+      for (uint32_t i = 0; i < out_.layers; ++i) layers[i] = (i + 1) % every != 0;
       return layers;
     }
     uint64_t first = 0;  // with a window
     if (row_.windows == Windows::kSwitched && row_.gguf != "qwen3moe") {
       ASSIGN_OR_RETURN(const auto given, config_.Unsigned("max_window_layers"));
-      first = given.value_or(28);
+      first = given.value_or(kQwenFirstWindow);
     }
     for (uint32_t i = 0; i < out_.layers; ++i) layers[i] = i >= first;
     return layers;
@@ -205,7 +217,12 @@ class Translator {
       ASSIGN_OR_RETURN(const auto used, config_.Bool("use_sliding_window"));
       if (!used.value_or(false)) return base::OkStatus();
     }
-    ASSIGN_OR_RETURN(const auto window, config_.Unsigned("sliding_window"));
+    ASSIGN_OR_RETURN(auto window, config_.Unsigned("sliding_window"));
+    // Null is none; without the key the class has its own.
+    if (row_.window != 0 && config_.Absent("sliding_window")) window = row_.window;
+    if (!window && row_.windows == Windows::kLayered) {
+      return config_.Wrong("sliding_window", "a count");  // these layers have no other meaning
+    }
     if (!window) return base::OkStatus();
     if (*window == 0) return config_.Wrong("sliding_window", "above 0");
     ASSIGN_OR_RETURN(const std::unique_ptr<bool[]> layers, WindowLayers());
@@ -219,11 +236,14 @@ class Translator {
   Status Gemma() {
     ASSIGN_OR_RETURN(const auto cap, config_.Number("final_logit_softcapping"));
     if (cap) metadata_.SetNumber(Key("final_logit_softcapping"), *cap);
-    ASSIGN_OR_RETURN(const auto scalar, config_.Number("query_pre_attn_scalar"));
-    if (!scalar) return base::OkStatus();
-    if (!(*scalar > 0)) return config_.Wrong("query_pre_attn_scalar", "above 0");
+    ASSIGN_OR_RETURN(const auto given, config_.Number("query_pre_attn_scalar"));
+    if (!given && !config_.Absent("query_pre_attn_scalar")) {
+      return config_.Wrong("query_pre_attn_scalar", "a number");  // null has no meaning here
+    }
+    const double scalar = given.value_or(kGemmaQueryScalar);
+    if (!(scalar > 0)) return config_.Wrong("query_pre_attn_scalar", "above 0");
     // As model/config.cc computes it where a file leaves it out, so that both give equal bits.
-    const float scale = 1.0f / std::sqrt(static_cast<float>(*scalar));
+    const float scale = 1.0f / std::sqrt(static_cast<float>(scalar));
     metadata_.SetNumber(Key("attention.scale"), static_cast<double>(scale));
     return base::OkStatus();
   }
@@ -262,7 +282,7 @@ Status Translator::Rope() {
   metadata_.SetNumber(Key("rope.freq_base"), base);
   if (row_.windows == Windows::kLayered) {
     ASSIGN_OR_RETURN(const auto local, config_.Number("rope_local_base_freq"));
-    metadata_.SetNumber(Key("rope.freq_base_swa"), local.value_or(1e4));
+    metadata_.SetNumber(Key("rope.freq_base_swa"), local.value_or(kGemmaLocalTheta));
   }
   return RopeScaling(rope, base);
 }
@@ -282,7 +302,7 @@ Status Translator::LayeredRope(const json& parameters) {
     }
     const HfObject rope(*found, fmt::format("config.json: rope_parameters.{}", kind));
     ASSIGN_OR_RETURN(const auto theta, rope.Number("rope_theta"));
-    const double base = theta.value_or(full ? 1e6 : 1e4);
+    const double base = theta.value_or(full ? row_.rope_theta : kGemmaLocalTheta);
     metadata_.SetNumber(Key(key), base);
     if (full) {
       RETURN_IF_ERROR(RopeScaling(rope, base));

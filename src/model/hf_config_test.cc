@@ -3,6 +3,7 @@
 // what is refused.
 #include "model/hf_config.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -86,22 +87,80 @@ TEST(HfConfig, LlamaBecomesGgufKeys) {
   EXPECT_TRUE(read.config->rope_factors.empty());
 }
 
-TEST(HfConfig, AbsentAndNullNumbersHaveTheDefaultsOfTheClass) {
-  json source = Base("LlamaForCausalLM");
-  source.erase("num_key_value_heads");
-  source["head_dim"] = nullptr;
-  const Read llama(source);
-  EXPECT_EQ(llama.config->kv_heads, 4u);
-  EXPECT_EQ(llama.config->head_dim, 16u);
-  EXPECT_EQ(llama.Number("llama.rope.freq_base"), 1e4);
+// As the configuration classes of transformers: an absent key is the class's default.
+TEST(HfConfig, AbsentNumbersHaveTheDefaultsOfTheClass) {
+  struct Case {
+    const char* class_name;
+    uint32_t kv_heads, head_dim;
+    double theta;
+    bool tied;
+  };
+  for (const Case& each : {Case{"LlamaForCausalLM", 4, 16, 1e4, false},
+                           {"MistralForCausalLM", 8, 16, 1e4, false},
+                           {"MixtralForCausalLM", 8, 16, 1e6, false},
+                           {"Qwen2ForCausalLM", 32, 16, 1e4, false},
+                           {"Qwen3ForCausalLM", 32, 128, 1e4, false},
+                           {"Qwen3MoeForCausalLM", 4, 16, 1e4, false},
+                           {"Gemma3ForCausalLM", 4, 256, 1e6, true}}) {
+    json source = Base(each.class_name);
+    source.erase("num_key_value_heads");
+    source["num_experts"] = 4;
+    source["num_experts_per_tok"] = 2;
+    source["moe_intermediate_size"] = 32;
+    const Read read(source);
+    ASSERT_TRUE(read.config.ok()) << read.config.status().ToString();
+    EXPECT_EQ(read.config->kv_heads, each.kv_heads) << each.class_name;
+    EXPECT_EQ(read.config->head_dim, each.head_dim) << each.class_name;
+    EXPECT_EQ(read.Number((read.config->architecture + ".rope.freq_base").c_str()), each.theta);
+    EXPECT_EQ(read.config->tied_output, each.tied) << each.class_name;
+    source["num_key_value_heads"] = nullptr;
+    EXPECT_EQ(Read(source).config->kv_heads, 4u) << each.class_name << ": as many as heads";
+  }
+  json nothing = Base("LlamaForCausalLM");
+  nothing["head_dim"] = nullptr;
+  EXPECT_EQ(Read(nothing).config->head_dim, 16u);
   EXPECT_EQ(Read(Base("MixtralForCausalLM")).config.status().code(), Code::kCorrupt);
-  EXPECT_EQ(Read(Base("Qwen3ForCausalLM")).config->head_dim, 128u);
-  EXPECT_EQ(Read(Base("Gemma3ForCausalLM")).config->head_dim, 256u);
-  EXPECT_TRUE(Read(Base("Gemma3ForCausalLM")).config->tied_output);
   json typed = Base("x");
   typed.erase("architectures");
   typed["model_type"] = "mistral";
   EXPECT_EQ(Read(typed).config->architecture, "llama");
+}
+
+TEST(HfConfig, AbsentWindowsAreTheClassesOwnAndNullIsNone) {
+  const auto window = [](const json& source, const char* architecture) {
+    const Read read(source);
+    EXPECT_TRUE(read.config.ok()) << read.config.status().ToString();
+    return read.Unsigned(fmt::format("{}.attention.sliding_window", architecture).c_str());
+  };
+  constexpr uint64_t kNone = 999999;
+  EXPECT_EQ(window(Base("MistralForCausalLM"), "llama"), 4096u);
+  EXPECT_EQ(window(Base("LlamaForCausalLM"), "llama"), kNone);
+  json mixtral = Base("MixtralForCausalLM");
+  mixtral["num_local_experts"] = 8;
+  mixtral["num_experts_per_tok"] = 2;
+  EXPECT_EQ(window(mixtral, "llama"), kNone);
+  json qwen = Base("Qwen2ForCausalLM");
+  EXPECT_EQ(window(qwen, "qwen2"), kNone);
+  qwen["use_sliding_window"] = true;
+  EXPECT_EQ(window(qwen, "qwen2"), kNone) << "from layer 28 on, and there are 4";
+  qwen["max_window_layers"] = 1;
+  EXPECT_EQ(window(qwen, "qwen2"), 4096u);
+  qwen["sliding_window"] = nullptr;
+  EXPECT_EQ(window(qwen, "qwen2"), kNone);
+  json gemma = Base("Gemma3ForCausalLM");
+  gemma["num_hidden_layers"] = 7;
+  const Read read(gemma);
+  EXPECT_EQ(read.Unsigned("gemma3.attention.sliding_window"), 4096u);
+  EXPECT_THAT(*read.values.Integers("gemma3.attention.sliding_window_pattern"),
+              ElementsAre(1, 1, 1, 1, 1, 0, 1));
+  EXPECT_EQ(read.Number("gemma3.rope.freq_base_swa"), 1e4);
+  EXPECT_EQ(read.Number("gemma3.attention.scale"), 1.0 / 16);
+  for (const char* key : {"sliding_window", "query_pre_attn_scalar"}) {
+    json without = gemma;
+    without[key] = nullptr;
+    EXPECT_EQ(Read(without).config.status().code(), Code::kCorrupt) << key;
+    EXPECT_THAT(Read(without).config.status().message(), HasSubstr(key));
+  }
 }
 
 TEST(HfConfig, Llama3ScalingBecomesFrequencyFactors) {

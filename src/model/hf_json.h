@@ -20,7 +20,7 @@ constexpr uint32_t kHfJsonDepthMax = 64;
 // message begins with `file`.
 base::Result<nlohmann::json> ParseHfJson(std::string_view text, std::string_view file);
 
-// Reads an object's values; absent and null are the same: nothing, or the fallback.
+// Reads an object's values; absent and null are the same, nothing or the fallback, but for Absent.
 class HfObject {
  public:
   // `file` is how errors name it ("config.json", "config.json: rope_scaling"). Both must outlive
@@ -30,6 +30,8 @@ class HfObject {
   // Null when absent (or null).
   const nlohmann::json* Find(const char* key) const;
   bool Has(const char* key) const { return Find(key) != nullptr; }
+  // Not even null: where a class has a default of its own, null overrules it.
+  bool Absent(const char* key) const { return !object_.contains(key); }
 
   // kCorrupt: of another type; field() and message name file and key.
   base::Result<std::optional<uint64_t>> Unsigned(const char* key) const;

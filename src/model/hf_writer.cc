@@ -127,6 +127,8 @@ class FolderWriter {
     };
     config[names_.gemma ? "hidden_activation" : "hidden_act"] =
         names_.gemma ? "gelu_pytorch_tanh" : "silu";
+    // What a GGUF file means that says nothing; the class's own default is another.
+    if (names_.gemma) config["query_pre_attn_scalar"] = config["head_dim"];
     if (const auto base = Number("rope.freq_base")) config["rope_theta"] = *base;
     if (const auto base = Number("rope.freq_base_swa")) config["rope_local_base_freq"] = *base;
     if (const auto window = Number("attention.sliding_window")) {
