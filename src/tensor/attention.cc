@@ -128,9 +128,7 @@ class Attending {
     task.key_scales_offset = layout_.key_scales_offset(layer_, kv_head);
     task.value_scales_offset = layout_.value_scales_offset(layer_, kv_head);
     task.head_dim = layout_.head_dim;
-    task.cap = shape_.soft_cap;
-    task.cap_scale = shape_.soft_cap != 0 ? shape_.scale / shape_.soft_cap : 0;
-    task.exponent_scale = (shape_.soft_cap != 0 ? 1.0f : shape_.scale) * kLog2E;
+    task.exponent_scale = shape_.scale * kLog2E;
     task.partials = nullptr;
     task.queries = block.count;
     for (uint32_t q = 0; q < block.count; ++q) {
@@ -186,7 +184,7 @@ class Attending {
 void CheckShape(const KvLayout& layout, const AttentionShape& shape) {
   CHECK(layout.kv_heads > 0 && shape.heads % layout.kv_heads == 0 && shape.heads > 0)
       << shape.heads << " heads over " << layout.kv_heads;
-  CHECK(shape.scale > 0 && shape.soft_cap >= 0) << shape.scale << ", " << shape.soft_cap;
+  CHECK(shape.scale > 0) << shape.scale;
 }
 
 }  // namespace

@@ -22,7 +22,6 @@ struct AttentionShape {
   uint32_t heads = 0;   // of queries; a multiple of the layout's kv_heads
   float scale = 0;      // of scores, usually 1 / sqrt(head_dim); > 0
   uint32_t window = 0;  // a query sees itself and the window - 1 keys before it; 0 = all
-  float soft_cap = 0;   // score becomes soft_cap * tanh(score / soft_cap); 0 = none
 };
 
 // Rows of one sequence, at positions [position, position + rows).

@@ -8,7 +8,6 @@
 extern "C" {
 float Sleef_finz_expf1_u10purecfma(float);
 float Sleef_finz_logf1_u10purecfma(float);
-float Sleef_finz_tanhf1_u10purecfma(float);
 double Sleef_finz_cosd1_u10purecfma(double);
 double Sleef_finz_sind1_u10purecfma(double);
 double Sleef_finz_powd1_u10purecfma(double, double);
@@ -19,7 +18,6 @@ namespace plumb::tensor {
 // Thread: any; pure. exp(-inf) is exactly 0.
 inline float ExactExp(float x) { return Sleef_finz_expf1_u10purecfma(x); }
 inline float ExactLog(float x) { return Sleef_finz_logf1_u10purecfma(x); }
-inline float ExactTanh(float x) { return Sleef_finz_tanhf1_u10purecfma(x); }
 inline double ExactCos(double x) { return Sleef_finz_cosd1_u10purecfma(x); }
 inline double ExactSin(double x) { return Sleef_finz_sind1_u10purecfma(x); }
 inline double ExactPow(double x, double y) { return Sleef_finz_powd1_u10purecfma(x, y); }

@@ -67,17 +67,6 @@ inline float WeighScores(float exponent_scale, float* scores, Slots slots, float
   return maximum;
 }
 
-inline float WeighKeys(const AttentionTask& task, float* scores, Slots slots, float* sum) {
-  if (task.cap != 0) {
-    const uint32_t end = (slots.end + 15) / 16 * 16;
-    for (uint32_t key = slots.begin / 16 * 16; key < end; key += kLanes) {
-      const Floats bent = Tanh(Mul(Load(scores + key), Set(task.cap_scale)));
-      Store(scores + key, Mul(bent, Set(task.cap)));
-    }
-  }
-  return WeighScores(task.exponent_scale, scores, slots, sum);
-}
-
 // Folds the page's maxima and sums into the running ones, and finds the factors for the values.
 inline void FoldSums(uint32_t queries, float exponent_scale, const float* page_maximum,
                      const float* page_sum, AttentionState& state) {
@@ -135,7 +124,8 @@ void WeighPage(const AttentionTask& task, AttentionState& state) {
     state.page_maximum[q] = kMaximumStart;
     state.page_sum[q] = 0;
     if (state.slots[q].begin >= state.slots[q].end) continue;
-    state.page_maximum[q] = WeighKeys(task, state.scores[q], state.slots[q], &state.page_sum[q]);
+    state.page_maximum[q] =
+        WeighScores(task.exponent_scale, state.scores[q], state.slots[q], &state.page_sum[q]);
   }
 }
 

@@ -23,7 +23,6 @@
 #endif
 
 extern "C" __m256 Sleef_finz_expf8_u10avx2(__m256);
-extern "C" __m256 Sleef_finz_tanhf8_u10avx2(__m256);
 
 namespace plumb::tensor::avx2 {
 
@@ -43,7 +42,6 @@ inline Floats Mul(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
 inline Floats Div(Floats a, Floats b) { return _mm256_div_ps(a, b); }
 inline Floats Max(Floats a, Floats b) { return _mm256_max_ps(a, b); }
 inline Floats Exp(Floats a) { return Sleef_finz_expf8_u10avx2(a); }
-inline Floats Tanh(Floats a) { return Sleef_finz_tanhf8_u10avx2(a); }
 // 2^n where a = n + kExp2Shift.
 inline Floats PowerOfTwo(Floats a) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(a), 23));

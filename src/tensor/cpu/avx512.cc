@@ -28,7 +28,6 @@
 #endif
 
 extern "C" __m512 Sleef_finz_expf16_u10avx512f(__m512);
-extern "C" __m512 Sleef_finz_tanhf16_u10avx512f(__m512);
 
 namespace plumb::tensor::avx512 {
 
@@ -48,7 +47,6 @@ inline Floats Mul(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
 inline Floats Div(Floats a, Floats b) { return _mm512_div_ps(a, b); }
 inline Floats Max(Floats a, Floats b) { return _mm512_max_ps(a, b); }
 inline Floats Exp(Floats a) { return Sleef_finz_expf16_u10avx512f(a); }
-inline Floats Tanh(Floats a) { return Sleef_finz_tanhf16_u10avx512f(a); }
 // 2^n where a = n + kExp2Shift.
 inline Floats PowerOfTwo(Floats a) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(a), 23));

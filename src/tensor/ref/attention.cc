@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "tensor/exact_math.h"
 #include "tensor/float16.h"
 #include "tensor/kv_page.h"
 #include "tensor/ref/reference.h"
@@ -108,7 +107,6 @@ void AttendPage(const AttentionTask& task, const float* query, const std::byte* 
   (quants ? ScoreQuants : ScoreHalfs)(task, query, page, begin, end, weights);
   partial.maximum = -INFINITY;
   for (uint32_t key = begin; key < end; ++key) {
-    if (task.cap != 0) weights[key] = ExactTanh(weights[key] * task.cap_scale) * task.cap;
     partial.maximum = std::max(partial.maximum, weights[key]);
   }
   float lanes[16] = {};
