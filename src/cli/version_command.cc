@@ -37,7 +37,7 @@ std::string_view KernelsName() {
 std::string VersionText() {
   return fmt::format(
       "plumb {}\nnumerics   {}\ncompiler   {}\nvectors    {}\nkernels    {}\nprocessors {}\n",
-      kVersion, tensor::kNumericsId,
+      kVersion, tensor::NumericsOfProcess(tensor::kNumericsId),
 #if defined(__clang__)
       "clang " __clang_version__,
 #else

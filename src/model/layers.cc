@@ -74,7 +74,8 @@ ModelInfo DescribeModel(const Checkpoint& checkpoint, const Config& config,
   for (const GgufTensor& tensor : checkpoint.tensors()) info.parameters += tensor.elements;
   info.weight_bytes = weights.resident_bytes;
   const bool f16 = options.kv_format == tensor::KvFormat::kF16;
-  info.numerics_id = fmt::format("{}-{}", tensor::kNumericsId, f16 ? "f16kv" : "q8kv");
+  info.numerics_id =
+      tensor::NumericsOfProcess(fmt::format("{}-{}", tensor::kNumericsId, f16 ? "f16kv" : "q8kv"));
   return info;
 }
 

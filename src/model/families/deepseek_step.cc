@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "tensor/exact_math.h"
+#include "tensor/numerics.h"
 
 namespace plumb::model {
 
@@ -24,7 +25,7 @@ DeepseekRoundings RoundingsOf(Roundings mode) {
 
 std::string DeepseekNumericsId(Roundings mode, uint32_t replay_rows) {
   const char* name = mode == Roundings::kF32 ? "f32" : mode == Roundings::kKvq ? "kvq" : "full";
-  return fmt::format("d1-{}-k{}", name, replay_rows);
+  return tensor::NumericsOfProcess(fmt::format("d1-{}-k{}", name, replay_rows));
 }
 
 float FoldLanes(float (&lanes)[16]) {
