@@ -1,6 +1,7 @@
 // tensor/row_kernels_test.cc
-// The row functions of the newer families (GeGLU, soft cap, softmax, scaled sums): every target
-// against the judge, bit for bit, over widths from 0 on, then against their formulas in double.
+// The row functions: every target against the judge, bit for bit, over widths from 0 on; those of
+// the newer families (GeGLU, soft cap, softmax, scaled sums) also against their formulas in double.
+// The others' formulas: ops_test.cc.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,6 +29,22 @@ struct RowFunction {
 uint32_t Size(const std::vector<float>& x) { return static_cast<uint32_t>(x.size()); }
 
 const RowFunction kFunctions[] = {
+    {"rms_norm", 1,
+     [](const KernelTable& k, const auto& a, const auto& b, auto& out) {
+       k.rms_norm(a.data(), b.data(), 1e-5f, Size(a), out.data());
+     }},
+    {"swiglu", 0,
+     [](const KernelTable& k, const auto& a, const auto& b, auto& out) {
+       k.swiglu(a.data(), b.data(), Size(a), out.data());
+     }},
+    {"add", 0,
+     [](const KernelTable& k, const auto& a, const auto& b, auto& out) {
+       k.add(a.data(), b.data(), Size(a), out.data());
+     }},
+    {"log_sum_exp", 1,
+     [](const KernelTable& k, const auto& a, const auto&, auto& out) {
+       out[0] = k.log_sum_exp(a.data(), a.size());
+     }},
     {"geglu", 0,
      [](const KernelTable& k, const auto& a, const auto& b, auto& out) {
        k.geglu(a.data(), b.data(), Size(a), out.data());
@@ -51,7 +68,7 @@ TEST(RowKernels, EqualTheJudgeAtEveryWidth) {
   base::Rng rng(21);
   std::vector<uint32_t> widths(70);
   std::iota(widths.begin(), widths.end(), 0u);
-  for (const uint32_t large : {100u, 576u, 2048u, 4099u}) widths.push_back(large);
+  for (const uint32_t large : {100u, 576u, 2048u, 4099u, 131071u}) widths.push_back(large);
   for (const RowFunction& function : kFunctions) {
     for (const uint32_t n : widths) {
       if (n < function.n_min) continue;
@@ -162,6 +179,25 @@ TEST(RowOps, GatheredRowsComeBackScaledAndInPlace) {
       ASSERT_EQ(sums[row * kN + i], std::fma(scale, x[row * kN + i], 1.0f)) << row << " " << i;
     }
   }
+}
+
+TEST(RowOps, OfNoRowsOrOfNoWidthTouchNothing) {
+  ThreadPool pool({.threads = 2});
+  const Compute compute = {pool, *AllKernels().back()};
+  RmsNorm(compute, nullptr, 0, 8, nullptr, 1e-5f, nullptr);
+  SoftCap(compute, 1.0f, 0, 8, nullptr);
+  Softmax(compute, 0, 8, nullptr);
+  float kept = 7;  // what a row of no width would begin at
+  for (const uint32_t rows : {0u, 1u, 100u}) {
+    const uint32_t n = rows == 0 ? 8 : 0;
+    SwiGlu(compute, &kept, &kept, rows, n, &kept);
+    GeGlu(compute, &kept, &kept, rows, n, &kept);
+    Add(compute, &kept, &kept, rows, n, &kept);
+    SoftCap(compute, 1.0f, rows, n, &kept);
+  }
+  GatherRows(compute, nullptr, {}, 8, nullptr);
+  AddScaledRows(compute, nullptr, {}, {}, 8, nullptr);
+  EXPECT_EQ(kept, 7);
 }
 
 TEST(RowOpsDeathTest, WrongArgumentsAreBugs) {

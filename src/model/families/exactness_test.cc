@@ -56,17 +56,22 @@ class Exactness : public testing::TestWithParam<FamilyCase> {
 };
 
 TEST_P(Exactness, ChunksDoNotChangeABit) {
-  TinyRunner runner = Runner(2, Fastest());
-  const auto tokens = RandomTokens(200, runner.vocabulary(), 7);
-  const auto whole = RunAlone(runner.model(), tokens, [] { return 512u; });
-  for (const float logit : whole) ASSERT_TRUE(std::isfinite(logit));
-  EXPECT_TRUE(SameBits(whole, RunAlone(runner.model(), tokens, [] { return 1u; })));
-  base::Rng rng(11);
-  for (int round = 0; round < 4; ++round) {
-    const uint64_t bound = round % 2 == 0 ? 150 : 12;
-    EXPECT_TRUE(SameBits(whole, RunAlone(runner.model(), tokens, [&] {
-                           return static_cast<uint32_t>(1 + rng.Below(bound));
-                         })));
+  std::vector<float> whole;
+  for (uint32_t threads = 1; threads <= 8; ++threads) {
+    TinyRunner runner = Runner(threads, Fastest());
+    const auto tokens = RandomTokens(200, runner.vocabulary(), 7);
+    if (threads == 1) {
+      whole = RunAlone(runner.model(), tokens, [] { return 512u; });
+      for (const float logit : whole) ASSERT_TRUE(std::isfinite(logit));
+      EXPECT_TRUE(SameBits(whole, RunAlone(runner.model(), tokens, [] { return 1u; })));
+    }
+    for (const uint64_t bound : {150u, 12u}) {
+      base::Rng rng(11 * threads + bound);
+      EXPECT_TRUE(
+          SameBits(whole, RunAlone(runner.model(), tokens,
+                                   [&] { return static_cast<uint32_t>(1 + rng.Below(bound)); })))
+          << threads << " threads, chunks of at most " << bound;
+    }
   }
 }
 
