@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/disk.h"
+#include "base/thread.h"
 #include "cli/bench_cost.h"
 #include "cli/bench_engine.h"
 #include "cli/bench_machine.h"
@@ -228,7 +229,18 @@ std::unique_ptr<OptionTable> DeclareBench(CLI::App& app, BenchSettings& settings
   return table;
 }
 
+base::Status CheckBenchThreads(uint32_t threads, uint32_t processors) {
+  const uint64_t threads_max = uint64_t{2} * processors;
+  if (threads <= threads_max) return base::OkStatus();
+  return base::InvalidArgument(
+      "--threads",
+      fmt::format("--threads: {} threads on {} processors measure how these are shared, "
+                  "not the engine; at most {} here",
+                  threads, processors, threads_max));
+}
+
 base::Status RunBench(const BenchSettings& settings, const VariableReader& variables) {
+  RETURN_IF_ERROR(CheckBenchThreads(settings.engine.threads, base::UsableProcessors()));
   RETURN_IF_ERROR(CheckApart(settings.plot, "--plot", settings.csv, "the file of --csv"));
   RETURN_IF_ERROR(CheckApart(settings.csv, "--csv", settings.engine.model, "the model"));
   RETURN_IF_ERROR(CheckApart(settings.plot, "--plot", settings.engine.model, "the model"));

@@ -38,6 +38,10 @@ std::unique_ptr<OptionTable> DeclareBench(CLI::App& app, BenchSettings& settings
 // kInternal: the disk.
 base::Status RunBench(const BenchSettings& settings, const VariableReader& variables);
 
+// kInvalidArgument, field "--threads": more than twice the `processors` of this machine. Threads
+// that wait for each other's processor measure the scheduler, and take minutes to say so.
+base::Status CheckBenchThreads(uint32_t threads, uint32_t processors);
+
 // "1,8,16": integers of the range, at most kBenchListMax, not none.
 constexpr size_t kBenchListMax = 32;
 base::Result<std::vector<uint32_t>> ParseIntegers(std::string_view text, IntegerRange range);

@@ -8,6 +8,7 @@
 
 #include "base/disk.h"
 #include "base/testing/scratch_folder.h"
+#include "base/thread.h"
 
 namespace plumb::cli {
 namespace {
@@ -40,6 +41,20 @@ TEST(RunBench, RefusesToWriteOneFileOverAnother) {
   EXPECT_FALSE(std::filesystem::exists(folder.File("new")));
   EXPECT_EQ(base::ReadFile(model, 100).value_or(""), "weights");
   EXPECT_FALSE(std::filesystem::exists(folder.File("x")));
+}
+
+TEST(CheckBenchThreads, RefusesMoreThanTwiceTheProcessors) {
+  EXPECT_TRUE(CheckBenchThreads(1, 1).ok());
+  EXPECT_TRUE(CheckBenchThreads(4, 2).ok());
+  EXPECT_EQ(CheckBenchThreads(5, 2).field(), "--threads");
+  EXPECT_EQ(CheckBenchThreads(512, 2).code(), base::Code::kInvalidArgument);
+  EXPECT_TRUE(CheckBenchThreads(UINT32_MAX, UINT32_MAX).ok());
+  BenchSettings settings;
+  settings.engine.threads = 512;
+  settings.engine.model = "nowhere.gguf";
+  if (2 * base::UsableProcessors() < settings.engine.threads) {
+    EXPECT_EQ(RunBench(settings, NoVariable).field(), "--threads") << "before anything is loaded";
+  }
 }
 
 }  // namespace
