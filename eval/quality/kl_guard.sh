@@ -32,7 +32,7 @@ main() {
   fi
   export SMOLLM2_GGUF QWEN_05B_GGUF SPEED_CACHE
   PLUMB_SPEED_COMMIT=$(git -C "$ROOT" describe --always --dirty 2>/dev/null || echo unknown)
-  export PLUMB_SPEED_COMMIT PYTHONDONTWRITEBYTECODE=1
+  export PLUMB_SPEED_COMMIT PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$SPEED_LIB
   exec python3 "$ROOT/eval/quality/lib/kl_guard.py" --root "$ROOT" "$@"
 }
 

@@ -14,6 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from speed import file_line
+
 GOAL = 1.1
 POSITIONS_MIN = 5000
 CONTEXT = 512
@@ -120,7 +122,9 @@ def main():
     with open(path, "w", encoding="utf-8", newline="") as file:
         for key, value in (("cpu", processor()), ("threads", options.threads),
                            ("commit", os.environ["PLUMB_SPEED_COMMIT"]), ("numerics", numerics),
-                           ("context", CONTEXT), ("windows", options.windows)):
+                           ("context", CONTEXT), ("windows", options.windows),
+                           *((f"model {name}", file_line(os.environ[MODELS[name]]))
+                             for name in names)):
             file.write(f"# {key}: {value}\n")
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)

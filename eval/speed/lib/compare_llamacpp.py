@@ -9,7 +9,8 @@ import sys
 from dataclasses import dataclass
 
 import llamacpp
-from speed import Samples, add_common_options, csv_path, describe, plumb_bench, say
+from speed import (Samples, add_common_options, csv_path, describe, file_line, plumb_bench,
+                   say)
 
 KINDS = ("prefill", "decode", "batch", "attention", "attention-16k")
 BATCH, BATCH_CONTEXT = 16, 128
@@ -61,6 +62,7 @@ class Comparison:
             if path is None:
                 return
         say(f"{name}: {self.rounds} rounds")
+        self.samples.comment(f"model {name}: {file_line(path)}")
         for number in range(self.rounds):
             self._ours(name, path, number)
             self._theirs(name, path, number)
@@ -127,8 +129,9 @@ class Comparison:
     def attention(self, name, path, context):
         """A prompt that fills the context; decode at its end against decode at its start."""
         threads = self.arguments.threads
-        rounds = 1 if self.arguments.quick else max(2, self.rounds // 2)
+        rounds = self.rounds
         say(f"{name} at {context} tokens: {rounds} rounds")
+        self.samples.comment(f"model {name}: {file_line(path)}")
         prefill = f"prefill-{context}-{name}"
         for number in range(rounds):
             bench = plumb_bench(path, threads,

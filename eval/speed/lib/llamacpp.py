@@ -7,7 +7,7 @@ import json
 import os
 from pathlib import Path
 
-from speed import SECONDS_MAX, run, say
+from speed import SECONDS_MAX, run, say, sha256_of
 
 FLASH = ("on", "off")
 
@@ -66,9 +66,10 @@ def batched(model, threads, shape, repeat, seconds_max=SECONDS_MAX):
 
 
 def requantised(source, kind):
-    """A file of another quantisation, made once beside the cache; for speed, not for quality."""
+    """A file of another quantisation, made once beside the cache; for speed, not for quality. Its
+    name has the source's and the beginning of its hash, so that no two sources meet in one."""
     folder = Path(os.environ["SPEED_CACHE"]) / "speed"
-    target = folder / f"{Path(source).stem.split('.')[0]}.{kind}.gguf"
+    target = folder / f"{Path(source).stem}-{sha256_of(source)[:8]}.{kind}.gguf"
     if target.exists():
         return target
     say(f"making {target.name}")

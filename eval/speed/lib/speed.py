@@ -4,6 +4,8 @@ RATIO lines, and programs that are run with a time limit. A ratio is always "at 
 ours over theirs for speeds, theirs over ours for times and sizes.
 """
 import argparse
+import functools
+import hashlib
 import json
 import os
 import re
@@ -53,9 +55,27 @@ def describe(model, threads):
     about = {key: value for key, value in bench["run"].items()
              if not key.startswith(("note", "chunk", "model", "architecture", "parameters", "file",
                                     "resident", "kv_"))}
+    about["model_file"] = file_line(model)
     about["commit"] = os.environ.get("PLUMB_SPEED_COMMIT", "unknown")
     about["governor"] = _first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     return about
+
+
+@functools.lru_cache(maxsize=16)
+def sha256_of(path):
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def file_line(path):
+    """What a CSV says of a model: "name.gguf, 123 bytes, sha256 0123456789abcdef"."""
+    path = Path(path)
+    if not path.is_file():
+        return path.name  # an alias or a folder
+    return f"{path.name}, {path.stat().st_size} bytes, sha256 {sha256_of(path)[:16]}"
 
 
 def _first_line(path):
