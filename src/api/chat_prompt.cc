@@ -3,6 +3,7 @@
 #include "api/chat_prompt.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace plumb::api {
@@ -14,6 +15,11 @@ namespace {
 
 Status ApplyGrammar(const text::GrammarSpec& spec, const char* field,
                     text::GrammarCompiler* grammars, engine::Request& out) {
+  if (out.sampling.ignore_end) {
+    return InvalidArgument(
+        "ignore_eos", std::string("ignore_eos is not taken together with ") + field +
+                          ": the answer ends where its grammar does; leave one of them out");
+  }
   if (grammars == nullptr) {
     return base::Unsupported("this server enforces no grammars").WithField(field);
   }
@@ -25,7 +31,7 @@ Status ApplyGrammar(const text::GrammarSpec& spec, const char* field,
 
 }  // namespace
 
-Status ApplyPrompt(const ChatRequest& request, text::ChatPrompt prompt,
+Status ApplyPrompt(const GenerationRequest& request, text::ChatPrompt prompt,
                    text::GrammarCompiler* grammars, engine::Request& out) {
   out.sampling = request.sampling;
   for (std::string& stop : prompt.stops) out.sampling.stop.push_back(std::move(stop));

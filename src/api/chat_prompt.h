@@ -3,7 +3,7 @@
 // in one place for every dialect and for the command line.
 #pragma once
 
-#include "api/chat_request.h"
+#include "api/generation_request.h"
 #include "base/result.h"
 #include "engine/request.h"
 #include "text/chat_format.h"
@@ -16,7 +16,7 @@ namespace plumb::api {
 // "stop": one string too many with those that the prompt needs; field "response_format": together
 // with tools, where it could not be enforced, or what the compiler refuses; kUnsupported: a grammar
 // without a compiler (`grammars` null); kOverloaded: the compiler's.
-base::Status ApplyPrompt(const ChatRequest& request, text::ChatPrompt prompt,
+base::Status ApplyPrompt(const GenerationRequest& request, text::ChatPrompt prompt,
                          text::GrammarCompiler* grammars, engine::Request& out);
 
 // Whether an answer that ended so was ended by the model, and not cut off by its length or by a

@@ -29,7 +29,7 @@ constexpr int64_t kInt32Max = INT32_MAX;
 
 // What the fields add up to while the object is read.
 struct Draft {
-  const ChatLimits& limits;
+  const RequestLimits& limits;
   ChatRequest request;
   std::optional<uint32_t> max_tokens;
   std::optional<uint32_t> max_completion_tokens;
@@ -319,13 +319,6 @@ Status ReadMember(const JsonMember& member, Draft& draft) {
                                            path));
 }
 
-// What a model that is told of it answers by: a JSON format of the whole answer.
-std::string SchemaToTell(const std::optional<text::GrammarSpec>& grammar) {
-  if (!grammar || !grammar->begin.empty()) return "";
-  if (grammar->kind == text::GrammarKind::kJsonObject) return R"({"type": "json_object"})";
-  return grammar->kind == text::GrammarKind::kJsonSchema ? grammar->source : "";
-}
-
 // What only several fields together can tell.
 Status CheckTogether(Draft& draft) {
   const ChatRequest& request = draft.request;
@@ -348,7 +341,7 @@ Status CheckTogether(Draft& draft) {
 
 }  // namespace
 
-Result<ChatRequest> ParseChatRequest(std::string_view body, const ChatLimits& limits) {
+Result<ChatRequest> ParseChatRequest(std::string_view body, const RequestLimits& limits) {
   ASSIGN_OR_RETURN(const JsonValue root, ParseJson(body, limits.json));
   Draft draft{.limits = limits, .request = {}};
   for (const JsonMember& member : root.members) RETURN_IF_ERROR(ReadMember(member, draft));

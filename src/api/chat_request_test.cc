@@ -303,7 +303,7 @@ TEST(ChatRequest, RefusesAMissingModelOrMessages) {
 }
 
 TEST(ChatRequest, BoundsTheNumberOfMessages) {
-  const ChatLimits limits{.messages_max = 2};
+  const RequestLimits limits{.messages_max = 2};
   const std::string message = R"({"role":"user","content":"x"})";
   const std::string two = message + "," + message;
   EXPECT_TRUE(ParseChatRequest(R"({"model":"m","messages":[)" + two + "]}", limits).ok());

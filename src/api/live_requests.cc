@@ -3,6 +3,7 @@
 #include "api/live_requests.h"
 
 #include <chrono>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -15,7 +16,7 @@ namespace {
 uint64_t Key(RequestId id) { return static_cast<uint64_t>(id); }
 }  // namespace
 
-bool LiveRequests::Add(RequestId id, std::unique_ptr<ChatSink>& sink) {
+bool LiveRequests::Add(RequestId id, std::unique_ptr<AnswerSink>& sink) {
   std::lock_guard lock(mutex_);
   if (entries_.size() >= count_max_) return false;
   const bool added = entries_.emplace(Key(id), Entry{.sink = std::move(sink)}).second;
@@ -23,7 +24,7 @@ bool LiveRequests::Add(RequestId id, std::unique_ptr<ChatSink>& sink) {
   return true;
 }
 
-ChatSink* LiveRequests::Find(RequestId id) {
+AnswerSink* LiveRequests::Find(RequestId id) {
   std::lock_guard lock(mutex_);
   const auto entry = entries_.find(Key(id));
   return entry == entries_.end() ? nullptr : entry->second.sink.get();
@@ -32,7 +33,7 @@ ChatSink* LiveRequests::Find(RequestId id) {
 // The entry goes last, so that WaitEmpty also waits for the sink's destruction. Notified under the
 // lock: the waiter may destroy this object as soon as it has it.
 void LiveRequests::Remove(RequestId id) {
-  std::unique_ptr<ChatSink> removed;
+  std::unique_ptr<AnswerSink> removed;
   {
     std::lock_guard lock(mutex_);
     const auto entry = entries_.find(Key(id));
@@ -45,14 +46,20 @@ void LiveRequests::Remove(RequestId id) {
   if (entries_.empty()) emptied_.notify_all();
 }
 
+void LiveRequests::Cancel(RequestId id, uint32_t prompts) {
+  for (uint32_t i = 0; i < prompts; ++i) generator_.Cancel(RequestId{Key(id) + i});
+}
+
 void LiveRequests::ClientLeft(RequestId id) {
+  uint32_t prompts = 0;
   {
     std::lock_guard lock(mutex_);
     const auto entry = entries_.find(Key(id));
     if (entry == entries_.end()) return;
     entry->second.client_left = true;
+    prompts = entry->second.prompts;
   }
-  generator_.Cancel(id);
+  Cancel(id, prompts);
 }
 
 bool LiveRequests::client_left(RequestId id) const {
@@ -61,8 +68,14 @@ bool LiveRequests::client_left(RequestId id) const {
   return entry != entries_.end() && entry->second.client_left;
 }
 
+void LiveRequests::Submitting(RequestId id, uint32_t prompts) {
+  std::lock_guard lock(mutex_);
+  const auto entry = entries_.find(Key(id));
+  if (entry != entries_.end()) entry->second.prompts = prompts;
+}
+
 void LiveRequests::Submitted(RequestId id) {
-  if (client_left(id)) generator_.Cancel(id);
+  if (client_left(id)) ClientLeft(id);
 }
 
 size_t LiveRequests::size() const {
@@ -71,15 +84,15 @@ size_t LiveRequests::size() const {
 }
 
 void LiveRequests::CancelAll() {
-  std::vector<RequestId> ids;
+  std::vector<std::pair<RequestId, uint32_t>> live;
   {
     std::lock_guard lock(mutex_);
     for (auto& [key, entry] : entries_) {
       entry.client_left = true;
-      ids.push_back(RequestId{key});
+      live.emplace_back(RequestId{key}, entry.prompts);
     }
   }
-  for (const RequestId id : ids) generator_.Cancel(id);
+  for (const auto& [id, prompts] : live) Cancel(id, prompts);
 }
 
 bool LiveRequests::WaitEmpty(base::Duration timeout) {

@@ -1,5 +1,5 @@
 // api/live_requests.h
-// Owns the chat requests between acceptance and the generator's last word. A client that leaves
+// Owns the requests between acceptance and the generator's last word. A client that leaves
 // does not end its request here: it cancels, and the sink stays until the generator confirms, since
 // events may still be on their way. Bounded; full is refused at the door.
 #pragma once
@@ -11,7 +11,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "api/chat_sink.h"
+#include "api/answer_sink.h"
 #include "base/clock.h"
 #include "engine/generator.h"
 
@@ -24,13 +24,15 @@ class LiveRequests {
   LiveRequests(engine::Generator& generator, size_t count_max)
       : generator_(generator), count_max_(count_max) {}
 
-  // An id that no other request of this object has had.
-  engine::RequestId NextId() { return engine::RequestId{next_id_.fetch_add(1) + 1}; }
+  // An id that no other request of this object has had, nor the kPromptsMax - 1 after it.
+  engine::RequestId NextId() {
+    return engine::RequestId{next_id_.fetch_add(kPromptsMax) + kPromptsMax};
+  }
 
   // Takes the sink; false when full (the sink is then still the caller's).
-  bool Add(engine::RequestId id, std::unique_ptr<ChatSink>& sink);
+  bool Add(engine::RequestId id, std::unique_ptr<AnswerSink>& sink);
   // The sink, borrowed until Remove; nullptr when unknown.
-  ChatSink* Find(engine::RequestId id);
+  AnswerSink* Find(engine::RequestId id);
   // Destroys the sink; only once the generator has nothing more to say, or never had it. An unknown
   // id is no error.
   void Remove(engine::RequestId id);
@@ -38,8 +40,9 @@ class LiveRequests {
   // Remembers that the client is gone and cancels. An unknown id is no error.
   void ClientLeft(engine::RequestId id);
   bool client_left(engine::RequestId id) const;
-  // The generator has the request: it may have been left before that, when Cancel could not find
-  // it.
+  // The generator gets the request, as that many under `id` and the ids after it.
+  void Submitting(engine::RequestId id, uint32_t prompts);
+  // It has all of them: the client may have left before that, when Cancel could not find them.
   void Submitted(engine::RequestId id);
 
   size_t size() const;
@@ -49,9 +52,12 @@ class LiveRequests {
 
  private:
   struct Entry {
-    std::unique_ptr<ChatSink> sink;
+    std::unique_ptr<AnswerSink> sink;
     bool client_left = false;
+    uint32_t prompts = 1;
   };
+
+  void Cancel(engine::RequestId id, uint32_t prompts);
 
   engine::Generator& generator_;
   const size_t count_max_;

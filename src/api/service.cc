@@ -24,6 +24,10 @@ namespace {
 
 constexpr size_t kRequestIdBytesMax = 128;
 constexpr uint32_t kDrainRetryAfterMs = 5000;
+// The values of the label `route` in metrics; known before there is a service.
+constexpr std::string_view kRoutePatterns[] = {
+    "/v1/chat/completions", "/v1/models", "/v1/models/{*}", "/metrics", "/health", "/ready",
+};
 
 // What a client may choose as its request id: it goes into headers and logs.
 bool IsRequestId(std::string_view id) {
@@ -42,18 +46,34 @@ std::string ChooseRequestId(const net::HttpRequest& request) {
 }
 
 // A key is a tenant, as long as there are no projects: what was computed for one is not reused for
-// another. Of a request whose key was found good.
-base::Hash256 IsolationOf(const net::HttpRequest& request) {
+// another.
+base::Hash256 IsolationOf(std::string_view key) {
   constexpr std::string_view kTag = "plumb.isolation.1";
-  const auto header = request.headers.Get("Authorization");
-  const auto token = tenancy::BearerToken(header.value_or(""));
+  return base::Blake3({std::as_bytes(std::span(kTag)), std::as_bytes(std::span(key))});
+}
+
+// The good key of a request, empty where none is needed. It stands in Authorization, or alone in
+// x-api-key, as Anthropic's clients send it; where both are given, one that is good is enough.
+base::Result<std::string> FindKey(const tenancy::ApiKeys& keys, const net::HttpHeaders& headers) {
+  const auto authorization = headers.Get("Authorization");
+  const auto alone = headers.Get("x-api-key");
+  auto found = keys.Check(authorization);
+  std::string credential(authorization.value_or(""));
+  if (!found.ok() && alone) {
+    credential = fmt::format("Bearer {}", *alone);
+    auto second = keys.Check(credential);
+    if (second.ok() || !authorization) found = std::move(second);
+  }
+  if (!found.ok()) return std::move(found).status();
+  if (!found->has_value()) return std::string();
+  const auto token = tenancy::BearerToken(credential);
   CHECK(token) << "a good key has a token";
-  return base::Blake3({std::as_bytes(std::span(kTag)), std::as_bytes(std::span(*token))});
+  return std::string(*token);
 }
 
 // What the endpoint must know of the model, from where it is already said.
-ChatOptions CompleteOptions(const ServiceConfig& config, const ServiceParts& parts) {
-  ChatOptions options = config.chat;
+GenerationOptions CompleteOptions(const ServiceConfig& config, const ServiceParts& parts) {
+  GenerationOptions options = config.generations;
   options.model_names = config.model.names;
   options.limits.vocabulary_size = parts.tokenizer.size();
   options.limits.abilities = parts.chat_format.abilities();
@@ -68,55 +88,65 @@ Status Draining() {
 
 }  // namespace
 
-struct Service::Call {
-  net::HttpRequest request;
-  std::unique_ptr<net::HttpExchange> exchange;
-  std::string request_id;
-  std::string_view route;   // its pattern, empty before routing
-  base::Hash256 isolation;  // engine::Request
-};
-
-struct Service::Route {
-  HttpMethod method;
-  std::string_view path;
-  bool prefix;      // `path` is followed by a name
-  bool key_needed;  // when keys are configured at all
-  bool while_draining;
-  void (Service::*serve)(Call call);
-
-  // Where GET is taken HEAD is, as HTTP wants it; net leaves the body out.
-  bool Takes(HttpMethod given) const {
-    return given == method || (given == HttpMethod::kHead && method == HttpMethod::kGet);
-  }
-  std::string Allowed() const {
-    return std::string(net::MethodName(method)) + (method == HttpMethod::kGet ? ", HEAD" : "");
-  }
-  bool Matches(std::string_view requested) const {
-    if (!prefix) return requested == path;
-    return requested.size() > path.size() && requested.starts_with(path);
-  }
-};
-
-const Service::Route Service::kRoutes[] = {
-    {HttpMethod::kPost, ChatCompletions::kRoute, false, true, false, &Service::ServeChat},
-    {HttpMethod::kGet, "/v1/models", false, true, false, &Service::ServeModelList},
-    {HttpMethod::kGet, "/v1/models/", true, true, false, &Service::ServeModel},
-    {HttpMethod::kGet, "/metrics", false, true, true, &Service::ServeMetrics},
-    {HttpMethod::kGet, "/health", false, false, true, &Service::ServeHealth},
-    {HttpMethod::kGet, "/ready", false, false, true, &Service::ServeReady},
-};
-
 Service::Service(const ServiceConfig& config, ServiceParts parts)
     : model_(config.model),
       parts_(std::move(parts)),
-      chat_(CompleteOptions(config, parts_),
-            {parts_.generator, parts_.tokenizer, parts_.chat_format, parts_.clock,
-             parts_.metrics.api, parts_.logger, parts_.grammars}) {}
+      generation_options_(CompleteOptions(config, parts_)),
+      chat_(generation_options_.limits, parts_.tokenizer),
+      generations_(generation_options_,
+                   {parts_.generator, parts_.tokenizer, parts_.chat_format, parts_.clock,
+                    parts_.metrics.api, parts_.logger, parts_.grammars}),
+      routes_(MakeRoutes()) {
+  for (const Route& route : routes_)
+    CHECK(std::ranges::find(kRoutePatterns, route.pattern) != std::end(kRoutePatterns))
+        << "a route that metrics have no label for: " << route.pattern;
+}
+
+// Served top to bottom; every pattern stands in kRoutePatterns as well.
+std::vector<Route> Service::MakeRoutes() {
+  std::vector<Route> routes;
+  routes.push_back(AnswerRoute(chat_));
+  routes.push_back({HttpMethod::kGet, "/v1/models",
+                    [this](Call call) { Answer(call, JsonResponse(ModelListJson(model_))); }});
+  routes.push_back(
+      {HttpMethod::kGet, "/v1/models/{*}", [this](Call call) { ServeModel(std::move(call)); }});
+  routes.push_back({.method = HttpMethod::kGet,
+                    .pattern = "/metrics",
+                    .serve = [this](Call call) { ServeMetrics(std::move(call)); },
+                    .while_draining = true});
+  routes.push_back({.method = HttpMethod::kGet,
+                    .pattern = "/health",
+                    .serve = [this](Call call) { Answer(call, HealthResponse()); },
+                    .key_needed = false,
+                    .while_draining = true});
+  routes.push_back({.method = HttpMethod::kGet,
+                    .pattern = "/ready",
+                    .serve = [this](Call call) { Answer(call, ReadyResponse(Ready())); },
+                    .key_needed = false,
+                    .while_draining = true});
+  return routes;
+}
+
+// JSON only: a web page may send other types across origins without asking, JSON it may not.
+Route Service::AnswerRoute(const Dialect& dialect) {
+  const auto serve = [this, &dialect](Call call) {
+    if (!IsJson(call.request)) {
+      return Refuse(call, dialect.error_shape(),
+                    ErrorFromHttp(415, "send the body with Content-Type: application/json"));
+    }
+    if (const Status status = dialect.CheckHeaders(call.request.headers); !status.ok())
+      return Refuse(call, dialect.error_shape(), ErrorFromStatus(status));
+    generations_.Handle(dialect, std::move(call.request), std::move(call.request_id),
+                        call.isolation, std::move(call.exchange));
+  };
+  return {.method = HttpMethod::kPost,
+          .pattern = dialect.route(),
+          .serve = serve,
+          .error = dialect.error_shape()};
+}
 
 std::vector<std::string> Service::RoutePatterns() {
-  std::vector<std::string> patterns;
-  for (const Route& route : kRoutes) patterns.emplace_back(route.path);
-  return patterns;
+  return {std::begin(kRoutePatterns), std::end(kRoutePatterns)};
 }
 
 Service::~Service() { Stop(); }
@@ -125,60 +155,44 @@ void Service::OnRequest(net::HttpRequest request, std::unique_ptr<net::HttpExcha
   Call call{.request_id = ChooseRequestId(request)};
   call.request = std::move(request);
   call.exchange = std::move(exchange);
-  const Route* other_method = nullptr;
-  for (const Route& route : kRoutes) {
-    if (!route.Matches(call.request.path)) continue;
-    call.route = route.path;
-    if (route.Takes(call.request.method)) return Dispatch(route, std::move(call));
-    other_method = &route;
+  FoundRoute found = FindRoute(routes_, call.request.method, call.request.path);
+  if (found.route != nullptr) {
+    call.route = found.route->pattern;
+    call.names = std::move(found.names);
+    return Dispatch(*found.route, std::move(call));
   }
-  if (other_method == nullptr) {
+  if (found.nearest == nullptr) {
     ApiError error = ErrorFromHttp(404, "there is nothing at this path");
     error.code = "unknown_url";
     return Answer(call, ErrorResponse(error));
   }
-  const std::string allowed = other_method->Allowed();
-  HttpResponse response =
-      ErrorResponse(ErrorFromHttp(405, fmt::format("this path takes {} only", allowed)));
-  response.headers.Add("Allow", allowed);
+  call.route = found.nearest->pattern;
+  ApiError error = ErrorFromHttp(405, fmt::format("this path takes {} only", found.allowed));
+  error.request_id = call.request_id;
+  HttpResponse response = found.nearest->error(error);
+  response.headers.Add("Allow", found.allowed);
   Answer(call, std::move(response));
 }
 
 void Service::Dispatch(const Route& route, Call call) {
   if (route.key_needed) {
-    const auto key = parts_.keys.Check(call.request.headers.Get("Authorization"));
-    if (!key.ok()) return Answer(call, ErrorResponse(ErrorFromStatus(key.status())));
-    if (key->has_value()) call.isolation = IsolationOf(call.request);
+    const auto key = FindKey(parts_.keys, call.request.headers);
+    if (!key.ok()) return Refuse(call, route.error, ErrorFromStatus(key.status()));
+    if (!key->empty()) call.isolation = IsolationOf(*key);
   }
   if (draining_.load() && !route.while_draining)
-    return Answer(call, ErrorResponse(ErrorFromStatus(Draining())));
-  (this->*route.serve)(std::move(call));
+    return Refuse(call, route.error, ErrorFromStatus(Draining()));
+  route.serve(std::move(call));
 }
-
-// JSON only: a web page may send other types across origins without asking, JSON it may not.
-void Service::ServeChat(Call call) {
-  if (!IsJson(call.request)) {
-    return Answer(call, ErrorResponse(ErrorFromHttp(
-                            415, "send the body with Content-Type: application/json")));
-  }
-  chat_.Handle(std::move(call.request), std::move(call.request_id), call.isolation,
-               std::move(call.exchange));
-}
-
-void Service::ServeModelList(Call call) { Answer(call, JsonResponse(ModelListJson(model_))); }
 
 void Service::ServeModel(Call call) {
-  const std::string_view name = std::string_view(call.request.path).substr(call.route.size());
-  if (auto json = ModelJson(model_, name)) return Answer(call, JsonResponse(*std::move(json)));
+  if (auto json = ModelJson(model_, call.names.front()))
+    return Answer(call, JsonResponse(*std::move(json)));
   const Status missing = base::NotFound("no model of this name is served here")
                              .WithField("model")
                              .WithReason("model_not_found");
   Answer(call, ErrorResponse(ErrorFromStatus(missing)));
 }
-
-void Service::ServeHealth(Call call) { Answer(call, HealthResponse()); }
-
-void Service::ServeReady(Call call) { Answer(call, ReadyResponse(Ready())); }
 
 Status Service::Ready() const { return draining_.load() ? Draining() : parts_.ready(); }
 
@@ -191,8 +205,13 @@ void Service::ServeMetrics(Call call) {
 
 void Service::Answer(Call& call, HttpResponse response) {
   parts_.metrics.api.CountRequest(call.route, response.status);
-  response.headers.Add("X-Request-Id", call.request_id);
+  AddRequestId(response.headers, call.request_id);
   call.exchange->Respond(std::move(response));
+}
+
+void Service::Refuse(Call& call, ErrorShape shape, ApiError error) {
+  error.request_id = call.request_id;
+  Answer(call, shape(error));
 }
 
 HttpResponse Service::FormatRefusal(const net::HttpRefusal& refusal) const {

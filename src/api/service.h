@@ -1,7 +1,7 @@
 // api/service.h
 // The HTTP face of plumb: one routing table by exact path and method, authorisation on the routed
 // handler, and the endpoints behind it. Wired by cli: generator, then service, then server; stopped
-// in the opposite order. Read next: api/chat_completions.h, api/models.h, api/health.h.
+// in the opposite order. Read next: api/generations.h, api/models.h, api/health.h.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "api/chat_completions.h"
+#include "api/chat_dialect.h"
+#include "api/generations.h"
 #include "api/models.h"
+#include "api/routes.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "engine/generator.h"
@@ -27,7 +29,8 @@ namespace plumb::api {
 
 struct ServiceConfig {
   ModelCard model;
-  ChatOptions chat;  // model_names, limits.vocabulary_size and .abilities are filled in
+  // model_names, limits.vocabulary_size and .abilities are filled in.
+  GenerationOptions generations;
 };
 
 // Borrowed for the service's life.
@@ -48,7 +51,7 @@ struct ServiceParts {
 };
 
 //   route                          key needed   answers
-//   POST /v1/chat/completions      yes          api/chat_completions.h
+//   POST /v1/chat/completions      yes          api/chat_dialect.h
 //   GET  /v1/models, /v1/models/M  yes          api/models.h
 //   GET  /metrics                  yes          Prometheus text; open like all else without keys
 //   GET  /health                   no           200 while the process lives
@@ -72,34 +75,34 @@ class Service final : public net::HttpHandler {
   void BeginDrain() { draining_.store(true); }
   // Cancels what still runs and waits for the generator's confirmation: after the server's
   // Shutdown, before the generator is destroyed.
-  void Stop() { chat_.Stop(); }
+  void Stop() { generations_.Stop(); }
 
   // The generator is about to answer with weights of this version.
   void AddWeights(uint32_t version, std::string fingerprint) {
-    chat_.AddWeights(version, std::move(fingerprint));
+    generations_.AddWeights(version, std::move(fingerprint));
   }
 
-  // Chat requests accepted and not yet ended.
-  size_t live_requests() const { return chat_.live(); }
+  // Requests for answers, accepted and not yet ended.
+  size_t live_requests() const { return generations_.live(); }
 
  private:
-  struct Call;
-  struct Route;
-  static const Route kRoutes[];
+  std::vector<Route> MakeRoutes();
+  // An endpoint whose answers are a dialect's.
+  Route AnswerRoute(const Dialect& dialect);
 
   void Dispatch(const Route& route, Call call);
-  void ServeChat(Call call);
-  void ServeModelList(Call call);
   void ServeModel(Call call);
-  void ServeHealth(Call call);
-  void ServeReady(Call call);
   void ServeMetrics(Call call);
   base::Status Ready() const;
   void Answer(Call& call, net::HttpResponse response);
+  void Refuse(Call& call, ErrorShape shape, ApiError error);
 
   const ModelCard model_;
   const ServiceParts parts_;
-  ChatCompletions chat_;
+  const GenerationOptions generation_options_;
+  const ChatDialect chat_;
+  Generations generations_;  // destroyed before the dialects, which it borrows
+  const std::vector<Route> routes_;
   std::atomic<bool> draining_{false};
 };
 

@@ -59,7 +59,7 @@ TEST(Conversation, GoesOnWithTheResultsOfCalls) {
                           .calls = {{.name = "f", .arguments = "{}"}, {.name = "f"}}});
   ASSERT_EQ(conversation.waiting().size(), 2u);
   conversation.AddResult("one");
-  api::ChatLimits limits;
+  api::RequestLimits limits;
   limits.abilities = {.tools = true, .reasoning = true};
   const auto request = api::ParseChatRequest(conversation.BodyFor("m", "two"), limits);
   ASSERT_TRUE(request.ok()) << request.status().ToString();

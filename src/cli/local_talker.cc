@@ -6,7 +6,7 @@
 
 #include "api/chat_prompt.h"
 #include "api/chat_request.h"
-#include "api/chat_response.h"
+#include "api/chat_writer.h"
 #include "base/random.h"
 
 namespace plumb::cli {
@@ -29,7 +29,7 @@ base::Result<std::unique_ptr<LocalTalker>> LocalTalker::Create(LocalEngine& loca
 LocalTalker::~LocalTalker() { local_.engine().Stop(); }
 
 base::Status LocalTalker::Start(const std::string& body, AnswerSink& sink) {
-  api::ChatLimits limits;
+  api::RequestLimits limits;
   limits.vocabulary_size = local_.tokenizer().size();
   limits.abilities = abilities();
   ASSIGN_OR_RETURN(const api::ChatRequest chat, api::ParseChatRequest(body, limits));

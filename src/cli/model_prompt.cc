@@ -33,7 +33,7 @@ CLI::App* DeclarePrompt(CLI::App& model_app, PromptSettings& settings) {
 }
 
 base::Result<std::string> PromptJson(std::string_view body, const ModelText& model) {
-  api::ChatLimits limits;
+  api::RequestLimits limits;
   limits.vocabulary_size = model.tokenizer->size();
   limits.abilities = model.chat_format->abilities();
   ASSIGN_OR_RETURN(const api::ChatRequest request, api::ParseChatRequest(body, limits));
@@ -48,7 +48,7 @@ base::Result<std::string> PromptJson(std::string_view body, const ModelText& mod
 }
 
 base::Status RunPrompt(const PromptSettings& settings, const ModelReference& model) {
-  const auto body = base::ReadFile(settings.request, api::ChatLimits().json.bytes_max);
+  const auto body = base::ReadFile(settings.request, api::RequestLimits().json.bytes_max);
   if (!body.ok()) return NamingFlag(body.status(), "--request");
   const auto checkpoint = model::OpenModelFile(model.path);
   if (!checkpoint.ok()) return InModel(model, checkpoint.status());

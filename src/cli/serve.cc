@@ -67,8 +67,8 @@ api::ServiceConfig ServiceConfigFor(const ServeSettings& settings, LocalEngine& 
   for (const std::string& name : settings.names) config.model.names.push_back(name);
   config.model.created = clock.UnixSeconds();
   config.model.context_max = local.engine().context_max();
-  config.chat.context_max = local.engine().context_max();
-  config.chat.system_fingerprint = local.fingerprint();
+  config.generations.context_max = local.engine().context_max();
+  config.generations.system_fingerprint = local.fingerprint();
   return config;
 }
 

@@ -15,7 +15,7 @@
 
 namespace {
 
-using plumb::api::ChatLimits;
+using plumb::api::RequestLimits;
 using plumb::api::ChatRequest;
 using plumb::api::JsonKind;
 using plumb::api::JsonValue;
@@ -107,7 +107,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
   CheckJson(body);
   const auto request =
-      plumb::api::ParseChatRequest(body, ChatLimits{.vocabulary_size = kVocabulary});
+      plumb::api::ParseChatRequest(body, RequestLimits{.vocabulary_size = kVocabulary});
   if (request.ok()) {
     CheckRanges(*request);
   } else {

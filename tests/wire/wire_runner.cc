@@ -89,8 +89,8 @@ struct Server {
   static api::ServiceConfig Config() {
     api::ServiceConfig config;
     config.model = {.names = {"fake"}, .created = 1700000000, .context_max = kContextMax};
-    config.chat.system_fingerprint = "plumb-test";
-    config.chat.context_max = kContextMax;
+    config.generations.system_fingerprint = "plumb-test";
+    config.generations.context_max = kContextMax;
     return config;
   }
 

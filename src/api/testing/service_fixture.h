@@ -28,29 +28,30 @@ enum class FixtureModel { kTemplate, kDeepseek };
 
 struct ServiceFixture {
   explicit ServiceFixture(FakeScript script, std::vector<std::string> api_keys = {},
-                          ChatOptions chat = {}, FixtureModel model = FixtureModel::kTemplate)
+                          GenerationOptions generations = {},
+                          FixtureModel model = FixtureModel::kTemplate)
       : tokenizer(model == FixtureModel::kDeepseek ? MakeDeepseekTokenizer() : MakeByteTokenizer()),
         chat_format(model == FixtureModel::kDeepseek ? MakeDeepseekFormat(*tokenizer)
                                                      : MakeChatFormat(*tokenizer)),
         keys(tenancy::ApiKeys::FromKeys(api_keys).value()),
         generator(*tokenizer, std::move(script)),
-        service(Config(std::move(chat)), {generator,
-                                          *tokenizer,
-                                          *chat_format,
-                                          keys,
-                                          metrics,
-                                          logger,
-                                          clock,
-                                          [this] { return ready; },
-                                          {}}) {
+        service(Config(std::move(generations)), {generator,
+                                                 *tokenizer,
+                                                 *chat_format,
+                                                 keys,
+                                                 metrics,
+                                                 logger,
+                                                 clock,
+                                                 [this] { return ready; },
+                                                 {}}) {
     generator.Start();
   }
 
-  static ServiceConfig Config(ChatOptions chat) {
-    chat.system_fingerprint = "plumb-test";
-    chat.context_max = kContextMax;
+  static ServiceConfig Config(GenerationOptions generations) {
+    generations.system_fingerprint = "plumb-test";
+    generations.context_max = kContextMax;
     return {.model = {.names = {"fake", "alias/of-fake"}, .created = 7, .context_max = kContextMax},
-            .chat = std::move(chat)};
+            .generations = std::move(generations)};
   }
 
   // Sends; the answer comes to `client`.

@@ -1,7 +1,7 @@
-// api/chat_completions_test.cc
+// api/generations_test.cc
 // A chat request from body to answer over the scripted generator: shapes, chunking, failures,
 // clients that leave, limits. No sockets: the exchange is a fake.
-#include "api/chat_completions.h"
+#include "api/generations.h"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ FakeScript SayAndHang(std::string text) {
 
 json Error(const net::HttpResponse& response) { return json::parse(response.body).at("error"); }
 
-TEST(ChatCompletions, WholeAnswerHasOpenAIsShape) {
+TEST(Generations, WholeAnswerHasOpenAIsShape) {
   ServiceFixture fixture(Say(kText));
   const net::HttpResponse response = fixture.Ask(ChatBody({{"seed", -5}}));
   ASSERT_EQ(response.status, 200) << response.body;
@@ -56,7 +56,7 @@ TEST(ChatCompletions, WholeAnswerHasOpenAIsShape) {
   EXPECT_EQ(answer["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
 }
 
-TEST(ChatCompletions, PromptIsTheTemplatesTextAsTokens) {
+TEST(Generations, PromptIsTheTemplatesTextAsTokens) {
   ServiceFixture fixture(Say("x"));
   fixture.Ask(ChatBody());
   std::vector<base::TokenId> expected = {kStartToken};
@@ -67,7 +67,7 @@ TEST(ChatCompletions, PromptIsTheTemplatesTextAsTokens) {
   EXPECT_EQ(fixture.generator.last_request().prompt, expected);
 }
 
-TEST(ChatCompletions, StreamUnderAnyChunkingIsTheWholeAnswer) {
+TEST(Generations, StreamUnderAnyChunkingIsTheWholeAnswer) {
   const std::string text = kText;
   for (uint32_t chunk = 0; chunk <= text.size() + 1; ++chunk) {
     ServiceFixture fixture(Say(text, chunk));
@@ -92,7 +92,7 @@ TEST(ChatCompletions, StreamUnderAnyChunkingIsTheWholeAnswer) {
   }
 }
 
-TEST(ChatCompletions, EachTokenHasItsLogprobOnceAlsoWhenItsTextIsHeldBack) {
+TEST(Generations, EachTokenHasItsLogprobOnceAlsoWhenItsTextIsHeldBack) {
   for (uint32_t chunk = 0; chunk <= 12; ++chunk) {
     ServiceFixture fixture(Say("ab\xF0\x9F\x98\x80 stop here", chunk));
     const json body = ChatBody({{"logprobs", true}, {"stop", " stop"}, {"stream", true}});
@@ -109,7 +109,7 @@ TEST(ChatCompletions, EachTokenHasItsLogprobOnceAlsoWhenItsTextIsHeldBack) {
   }
 }
 
-TEST(ChatCompletions, EndTokenIsShownByNameWithoutBytes) {
+TEST(Generations, EndTokenIsShownByNameWithoutBytes) {
   ServiceFixture fixture(Say("a"));
   const json answer = json::parse(fixture.Ask(ChatBody({{"logprobs", true}})).body);
   const json& entries = answer["choices"][0]["logprobs"]["content"];
@@ -118,7 +118,7 @@ TEST(ChatCompletions, EndTokenIsShownByNameWithoutBytes) {
   EXPECT_TRUE(entries[1]["bytes"].is_null());
 }
 
-TEST(ChatCompletions, MaxTokensEndsWithLength) {
+TEST(Generations, MaxTokensEndsWithLength) {
   ServiceFixture fixture(Say("abcdef"));
   const json answer = json::parse(fixture.Ask(ChatBody({{"max_tokens", 3}})).body);
   EXPECT_EQ(answer["choices"][0]["message"]["content"], "abc");
@@ -126,14 +126,14 @@ TEST(ChatCompletions, MaxTokensEndsWithLength) {
   EXPECT_EQ(answer["usage"]["completion_tokens"], 3);
 }
 
-TEST(ChatCompletions, WithoutMaxTokensTheContextIsTheBound) {
+TEST(Generations, WithoutMaxTokensTheContextIsTheBound) {
   ServiceFixture fixture(Say("x"));
   fixture.Ask(ChatBody());
   const engine::Request request = fixture.generator.last_request();
   EXPECT_EQ(request.sampling.tokens_max, kContextMax - request.prompt.size());
 }
 
-TEST(ChatCompletions, MissingSeedIsDrawnAndReported) {
+TEST(Generations, MissingSeedIsDrawnAndReported) {
   ServiceFixture fixture(Say("x"));
   const json answer = json::parse(fixture.Ask(ChatBody()).body);
   EXPECT_EQ(answer["plumb"]["seed"], fixture.generator.last_request().sampling.seed);
@@ -142,7 +142,7 @@ TEST(ChatCompletions, MissingSeedIsDrawnAndReported) {
   EXPECT_NE(answer["id"], again["id"]);
 }
 
-TEST(ChatCompletions, PromptBeyondTheContextIs400WithBothCounts) {
+TEST(Generations, PromptBeyondTheContextIs400WithBothCounts) {
   ServiceFixture fixture(Say("x"));
   const std::string content(kContextMax, 'x');
   json body = ChatBody();
@@ -159,7 +159,7 @@ TEST(ChatCompletions, PromptBeyondTheContextIs400WithBothCounts) {
             "context_length_exceeded");
 }
 
-TEST(ChatCompletions, UnknownModelIs404AndAliasesAreKnown) {
+TEST(Generations, UnknownModelIs404AndAliasesAreKnown) {
   ServiceFixture fixture(Say("x"));
   const net::HttpResponse response = fixture.Ask(ChatBody({{"model", "gpt-4"}}));
   EXPECT_EQ(response.status, 404);
@@ -169,7 +169,7 @@ TEST(ChatCompletions, UnknownModelIs404AndAliasesAreKnown) {
   EXPECT_EQ(answer["model"], "alias/of-fake");
 }
 
-TEST(ChatCompletions, WholeAnswersBoundTheirLogprobs) {
+TEST(Generations, WholeAnswersBoundTheirLogprobs) {
   ServiceFixture fixture(Say("x"), {}, {.whole_logprobs_max = 100});
   const json body = ChatBody({{"logprobs", true}, {"max_tokens", 101}});
   EXPECT_EQ(Error(fixture.Ask(body))["param"], "logprobs");
@@ -178,7 +178,7 @@ TEST(ChatCompletions, WholeAnswersBoundTheirLogprobs) {
   EXPECT_EQ(fixture.Ask(streamed).status, 200);
 }
 
-TEST(ChatCompletions, RefusalOfTheGeneratorKeepsItsRetryAfter) {
+TEST(Generations, RefusalOfTheGeneratorKeepsItsRetryAfter) {
   ServiceFixture fixture(Say("x"));
   fixture.generator.Refuse(
       base::Status(base::Code::kOverloaded, "the queue is full").WithRetryAfterMs(2500));
@@ -190,7 +190,7 @@ TEST(ChatCompletions, RefusalOfTheGeneratorKeepsItsRetryAfter) {
   }
 }
 
-TEST(ChatCompletions, FailureBeforeTheFirstTokenIsAnHttpStatus) {
+TEST(Generations, FailureBeforeTheFirstTokenIsAnHttpStatus) {
   const FakeScript script = [](const engine::Request&, uint32_t) {
     return FakeAnswer{.failure = base::Status(base::Code::kDeadline, "too late")};
   };
@@ -202,7 +202,7 @@ TEST(ChatCompletions, FailureBeforeTheFirstTokenIsAnHttpStatus) {
   }
 }
 
-TEST(ChatCompletions, FailureInMidStreamIsAnErrorEventAndTheOtherSamplesEnd) {
+TEST(Generations, FailureInMidStreamIsAnErrorEventAndTheOtherSamplesEnd) {
   const FakeScript script = [](const engine::Request&, uint32_t sample_index) {
     FakeAnswer answer{.tokens = ByteTokens("abc", false)};
     if (sample_index == 0) answer.failure = base::Internal("page 7 at 0x7fffdeadbeef is torn");
@@ -219,7 +219,7 @@ TEST(ChatCompletions, FailureInMidStreamIsAnErrorEventAndTheOtherSamplesEnd) {
   fixture.WaitIdle();
 }
 
-TEST(ChatCompletions, ClientThatLeavesCancelsAtOnceAndLeavesNothingBehind) {
+TEST(Generations, ClientThatLeavesCancelsAtOnceAndLeavesNothingBehind) {
   for (const bool stream : {false, true}) {
     ServiceFixture fixture(SayAndHang("abc"));
     FakeClient client;
@@ -234,7 +234,7 @@ TEST(ChatCompletions, ClientThatLeavesCancelsAtOnceAndLeavesNothingBehind) {
   }
 }
 
-TEST(ChatCompletions, ABurstComesBackToZero) {
+TEST(Generations, ABurstComesBackToZero) {
   ServiceFixture fixture(Say("hello"));
   std::vector<FakeClient> clients(200);
   for (size_t i = 0; i < clients.size(); ++i) {
@@ -246,7 +246,7 @@ TEST(ChatCompletions, ABurstComesBackToZero) {
   EXPECT_EQ(fixture.generator.live(), 0u);
 }
 
-TEST(ChatCompletions, RefusesWhatDoesNotFitAtTheDoor) {
+TEST(Generations, RefusesWhatDoesNotFitAtTheDoor) {
   ServiceFixture fixture(SayAndHang("abc"), {}, {.live_max = 2});
   FakeClient clients[2];
   for (FakeClient& client : clients) fixture.SendChat(client, ChatBody());
@@ -257,12 +257,12 @@ TEST(ChatCompletions, RefusesWhatDoesNotFitAtTheDoor) {
   for (FakeClient& client : clients) client.WaitGone();
 }
 
-TEST(ChatCompletions, RefusesBodiesBeyondTheQueuesBytes) {
+TEST(Generations, RefusesBodiesBeyondTheQueuesBytes) {
   ServiceFixture fixture(Say("x"), {}, {.queue_bytes_max = 10});
   EXPECT_EQ(fixture.Ask(ChatBody()).status, 503);
 }
 
-TEST(ChatCompletions, StopEndsWhatRunsWithAnError) {
+TEST(Generations, StopEndsWhatRunsWithAnError) {
   ServiceFixture fixture(SayAndHang("abc"));
   FakeClient whole;
   fixture.SendChat(whole, ChatBody());
@@ -277,7 +277,7 @@ TEST(ChatCompletions, StopEndsWhatRunsWithAnError) {
   EXPECT_EQ(fixture.Ask(ChatBody()).status, 503) << "a stopped service refuses";
 }
 
-TEST(ChatCompletions, DeadlineIsTheServersUnlessTheCallersIsShorter) {
+TEST(Generations, DeadlineIsTheServersUnlessTheCallersIsShorter) {
   ServiceFixture fixture(Say("x"));
   const base::Instant before = fixture.clock.Now();
   fixture.Ask(ChatBody());

@@ -1,8 +1,8 @@
-// api/chat_completions.h
-// POST /v1/chat/completions. The I/O thread only checks that there is room; reading, templating and
-// tokenising happen on a few workers behind a bounded queue, since a long prompt takes milliseconds
-// that other connections must not wait for. From Submit on, the generator's thread drives the sink.
-// Read next: api/chat_sink.h.
+// api/generations.h
+// Requests for answers, in every dialect, from body to engine. The I/O thread only checks that
+// there is room; reading, templating and tokenising happen on a few workers behind a bounded queue,
+// since a long prompt takes milliseconds that other connections must not wait for. From Submit on,
+// the generator's thread drives the sink. Read next: api/dialect.h, api/answer_sink.h.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,9 @@
 #include <variant>
 #include <vector>
 
-#include "api/chat_request.h"
+#include "api/dialect.h"
 #include "api/fingerprints.h"
+#include "api/generation_request.h"
 #include "api/live_requests.h"
 #include "base/bounded_queue.h"
 #include "base/clock.h"
@@ -31,11 +32,11 @@
 
 namespace plumb::api {
 
-struct ChatOptions {
+struct GenerationOptions {
   std::vector<std::string> model_names;  // all that requests may ask for
   std::string system_fingerprint;        // of the weights that the server starts with
   uint32_t context_max = 0;              // tokens, prompt and answer together
-  ChatLimits limits;
+  RequestLimits limits;
   uint32_t live_max = 1024;              // requests accepted and not yet ended
   uint32_t workers = 2;                  // threads that read and tokenise
   uint32_t queue_max = 256;              // requests (and log lines) that wait for one of them
@@ -46,7 +47,7 @@ struct ChatOptions {
 };
 
 // A resource type. Thread: any, for every method.
-class ChatCompletions {
+class Generations {
  public:
   // All borrowed for this object's life.
   struct Parts {
@@ -59,17 +60,18 @@ class ChatCompletions {
     text::GrammarCompiler* grammars = nullptr;  // null: requests that need one are refused
   };
 
-  ChatCompletions(ChatOptions options, Parts parts);
-  ~ChatCompletions();  // Stop()
-  ChatCompletions(const ChatCompletions&) = delete;
-  ChatCompletions& operator=(const ChatCompletions&) = delete;
+  Generations(GenerationOptions options, Parts parts);
+  ~Generations();  // Stop()
+  Generations(const Generations&) = delete;
+  Generations& operator=(const Generations&) = delete;
 
-  static constexpr std::string_view kRoute = "/v1/chat/completions";
+  // Never blocks; the answer comes through the exchange, here (503: no room) or later. The dialect
+  // lives as long as this object. `isolation`: engine::Request.
+  void Handle(const Dialect& dialect, net::HttpRequest request, std::string request_id,
+              const base::Hash256& isolation, std::unique_ptr<net::HttpExchange> exchange);
 
-  // Never blocks; the answer comes through the exchange, here (503: no room) or later. `isolation`:
-  // engine::Request.
-  void Handle(net::HttpRequest request, std::string request_id, const base::Hash256& isolation,
-              std::unique_ptr<net::HttpExchange> exchange);
+  // Ends a request that is running, as when its client leaves; an unknown id is no error.
+  void Cancel(engine::RequestId id) { live_.ClientLeft(id); }
 
   // Refuses what waits, cancels what runs, and returns when the generator has confirmed all of it.
   // The generator must still be alive; call after the HTTP server's Shutdown. Idempotent.
@@ -85,29 +87,34 @@ class ChatCompletions {
  private:
   struct ReadJob {
     engine::RequestId id;
-    base::Hash256 isolation;
+    const Dialect* dialect;
+    BodyOrigin origin;
     std::string body;
   };
   // A line for the log, which the generator's thread must not write itself.
   struct LogJob {
-    ChatSink::Summary summary;
+    AnswerSink::Summary summary;
   };
   using Job = std::variant<ReadJob, LogJob>;
 
   void RunWorker();
   bool Enqueue(ReadJob job);
   void Read(const ReadJob& job);
-  void Serve(const ReadJob& job, ChatSink& sink);
-  void Ended(engine::RequestId id, const ChatSink::Summary& summary);
-  void Log(const ChatSink::Summary& summary);
+  void Serve(const ReadJob& job, AnswerSink& sink);
+  void Ended(engine::RequestId id, const AnswerSink::Summary& summary);
+  void Log(const AnswerSink::Summary& summary);
   base::Status CheckModel(const std::string& name) const;
+  // The prompts as the engine takes them: of the conversation, or each raw one.
+  base::Result<std::vector<text::ChatPrompt>> Encode(const GenerationRequest& request,
+                                                     const Dialect& dialect) const;
   // Also sets request.tokens_max to what the context leaves when the caller gave none.
-  base::Status CheckSize(ChatRequest& request, size_t prompt_tokens) const;
-  base::Result<engine::Request> Build(const ReadJob& job, const ChatRequest& request,
-                                      text::ChatPrompt prompt) const;
-  ChatAnswer AnswerFor(const ChatRequest& request, const text::ChatPrompt& prompt) const;
+  base::Status CheckSize(GenerationRequest& request, const std::vector<text::ChatPrompt>& prompts,
+                         const Dialect& dialect) const;
+  base::Result<engine::Request> Build(const ReadJob& job, const GenerationRequest& request,
+                                      text::ChatPrompt prompt, uint32_t number) const;
+  AnswerPlan PlanFor(const ReadBody& read, const std::vector<text::ChatPrompt>& prompts) const;
 
-  const ChatOptions options_;
+  const GenerationOptions options_;
   const Parts parts_;
   Fingerprints fingerprints_;
   LiveRequests live_;

@@ -1,0 +1,263 @@
+// api/answer_sink.cc
+// See answer_sink.h.
+#include "api/answer_sink.h"
+
+#include <utility>
+
+#include "api/chat_prompt.h"
+#include "base/check.h"
+
+namespace plumb::api {
+
+using base::Status;
+using engine::FinishReason;
+using engine::TokenEvent;
+using text::AnswerDelta;
+
+// The sink as the generator sees it: one for each prompt.
+struct AnswerSink::Prompt final : engine::EventSink {
+  Prompt(AnswerSink& owner, uint32_t prompt) : sink(owner), number(prompt) {}
+  void OnEvent(TokenEvent event) override {
+    sink.Locked([&] { sink.OnEvent(number, event); });  // may destroy this object
+  }
+
+  AnswerSink& sink;
+  const uint32_t number;
+};
+
+AnswerSink::AnswerSink(engine::RequestId id, std::string request_id, const Dialect& dialect,
+                       std::unique_ptr<net::HttpExchange> exchange, engine::Generator& generator,
+                       const base::Clock& clock, Done done)
+    : id_(id),
+      dialect_(dialect),
+      exchange_(std::move(exchange)),
+      generator_(generator),
+      clock_(clock),
+      done_(std::move(done)),
+      start_(clock_.Now()) {
+  summary_.request_id = std::move(request_id);
+  summary_.route = dialect.route();
+}
+
+AnswerSink::~AnswerSink() = default;
+
+void AnswerSink::OnClientLeft(std::function<void()> callback) {
+  exchange_->OnClose(std::move(callback));
+}
+
+// The generator is called with the lock let go, since it may wait for an event to be taken.
+template <typename Work>
+void AnswerSink::Locked(Work work) {
+  engine::Generator& generator = generator_;
+  const auto id = static_cast<uint64_t>(id_);
+  bool done = false;
+  uint32_t cancels = 0;
+  {
+    std::lock_guard lock(mutex_);
+    work();
+    done = samples_finished_ == samples_.size();
+    cancels = done ? 0 : std::exchange(cancels_, 0);
+  }
+  if (done) return TellDone();
+  for (uint32_t i = 0; i < cancels; ++i) generator.Cancel(engine::RequestId{id + i});
+}
+
+void AnswerSink::Fail(const Status& status) {
+  Locked([&] {
+    CHECK(samples_finished_ == 0 && !writing_) << "Fail is for before Submit";
+    samples_.clear();
+    Abort(status);
+  });
+}
+
+void AnswerSink::AnswerNow(std::string body) {
+  Locked([&] {
+    CHECK(samples_.empty() && !writing_) << "AnswerNow is instead of Begin";
+    Answer(JsonResponse(std::move(body)));
+  });
+}
+
+void AnswerSink::NotSubmitted(uint32_t first, const Status& status) {
+  if (first == 0) return Fail(status);
+  Locked([&] {
+    for (size_t i = size_t{first} * plan_.samples; i < samples_.size(); ++i) {
+      samples_[i].finished = true;
+      ++samples_finished_;
+    }
+    Abort(status);
+  });
+}
+
+void AnswerSink::Begin(AnswerPlan plan) {
+  std::lock_guard lock(mutex_);
+  const size_t count = size_t{plan.prompts} * plan.samples;
+  CHECK(samples_.empty() && count > 0 && plan.prompts <= kPromptsMax) << "samples " << count;
+  CHECK(plan.fingerprints != nullptr && plan.writer != nullptr && plan.parsers.size() == count);
+  plan_ = std::move(plan);
+  samples_.resize(count);
+  for (size_t i = 0; i < count; ++i) samples_[i].parser = std::move(plan_.parsers[i]);
+  for (uint32_t i = 0; i < plan_.prompts; ++i)
+    prompts_.push_back(std::make_unique<Prompt>(*this, i));
+  if (plan_.detached) Respond(JsonResponse(plan_.writer->Accepted()));
+}
+
+engine::EventSink& AnswerSink::prompt(uint32_t number) {
+  CHECK(number < prompts_.size()) << "prompt " << number;
+  return *prompts_[number];
+}
+
+void AnswerSink::OnEvent(uint32_t prompt, const TokenEvent& event) {
+  CHECK(event.sample_index < plan_.samples) << "sample " << event.sample_index;
+  const uint32_t sample_index = prompt * plan_.samples + event.sample_index;
+  Sample& sample = samples_[sample_index];
+  CHECK(!sample.finished) << "an event after the sample's end";
+  if (event.weights_version != 0) weights_version_ = event.weights_version;
+  if (!event.tokens.empty() && summary_.to_first_token.ns == 0)
+    summary_.to_first_token = clock_.Now() - start_;
+  if (!ended_) {
+    BeginWriting();
+    if (!event.prompt_logprobs.empty()) plan_.writer->PromptLogprobs(prompt, event.prompt_logprobs);
+    std::vector<AnswerDelta> parts;
+    sample.parser->Push(event.text, parts);
+    const bool logprobs = plan_.logprobs && !event.logprobs.empty();
+    Publish(sample_index, parts,
+            logprobs ? std::span(event.logprobs) : std::span<const engine::TokenLogprob>());
+  }
+  if (event.finish) OnFinish(prompt, sample_index, *event.finish);
+}
+
+void AnswerSink::Publish(uint32_t sample_index, std::span<const AnswerDelta> parts,
+                         std::span<const engine::TokenLogprob> logprobs) {
+  if (parts.empty() && logprobs.empty()) return;
+  if (plan_.stream) {
+    StartStream();
+    const AnswerDelta nothing{AnswerDelta::Kind::kContent, ""};
+    if (parts.empty()) parts = std::span(&nothing, 1);
+    for (const AnswerDelta& part : parts) {
+      plan_.writer->Part(sample_index, part, logprobs, frames_);
+      logprobs = {};
+    }
+    return Send();
+  }
+  SampleAnswer& answer = samples_[sample_index].answer;
+  for (const AnswerDelta& part : parts) text::AppendDelta(answer.parts, part.kind, part.text);
+  answer.logprobs.insert(answer.logprobs.end(), logprobs.begin(), logprobs.end());
+}
+
+void AnswerSink::EndSample(uint32_t sample_index, const engine::Finish& finish) {
+  Sample& sample = samples_[sample_index];
+  SampleEnd& end = sample.answer.end;
+  end = {.reason = finish.reason,
+         .by_model = EndedByModel(finish, plan_.prompt_stops),
+         .stop = finish.stop,
+         .completion_tokens = finish.completion_tokens};
+  if (end.by_model) end.stop.reset();
+  std::vector<AnswerDelta> parts;
+  sample.parser->Finish(end.by_model, parts);
+  Publish(sample_index, parts, {});
+  if (!plan_.stream) return;
+  StartStream();
+  plan_.writer->EndSample(sample_index, end, frames_);
+  Send();
+}
+
+void AnswerSink::OnFinish(uint32_t prompt, uint32_t sample_index, const engine::Finish& finish) {
+  samples_[sample_index].finished = true;
+  ++samples_finished_;
+  const bool first = sample_index == prompt * plan_.samples;
+  if (first) summary_.usage.prompt_tokens += finish.prompt_tokens;
+  if (first) summary_.usage.cached_tokens += finish.cached_tokens;
+  summary_.usage.completion_tokens += finish.completion_tokens;
+
+  if (finish.reason == FinishReason::kError) {
+    Abort(finish.status.ok() ? base::Internal("the generator gave no reason") : finish.status);
+  } else if (finish.reason == FinishReason::kCancelled) {
+    Abort(Status(base::Code::kUnavailable, "the answer was cut off: the server is stopping")
+              .WithReason("server_stopping"));
+  } else if (!ended_) {
+    EndSample(sample_index, finish);
+  }
+  if (samples_finished_ == samples_.size() && !ended_) Complete();
+}
+
+void AnswerSink::BeginWriting() {
+  if (writing_) return;
+  writing_ = true;
+  plan_.writer->Begin(plan_.fingerprints->Of(weights_version_));
+}
+
+void AnswerSink::StartStream() {
+  if (stream_started_) return;
+  stream_started_ = true;
+  exchange_->StartStream(200, {{"Content-Type", "text/event-stream; charset=utf-8"},
+                               {"Cache-Control", "no-cache"},
+                               {"X-Accel-Buffering", "no"},
+                               {"X-Request-Id", summary_.request_id},
+                               {"request-id", summary_.request_id}});
+  plan_.writer->StartStream(frames_);
+}
+
+// The client being gone is no news here: OnClientLeft has told the owner.
+void AnswerSink::Send() {
+  if (!frames_.empty() && !exchange_->Write(frames_)) client_left_ = true;
+  frames_.clear();
+}
+
+void AnswerSink::Abort(const Status& status) {
+  if (ended_) return;
+  ApiError error = ErrorFromStatus(status);
+  error.request_id = summary_.request_id;
+  summary_.http_status = error.http_status;
+  summary_.failure = status;
+  if (stream_started_) {
+    plan_.writer->Fail(error, frames_);
+    Send();
+    exchange_->EndStream();
+    ended_ = true;
+  } else {
+    if (plan_.detached) plan_.writer->Fail(error, frames_);
+    Answer(dialect_.ErrorAnswer(error));
+  }
+  cancels_ = plan_.prompts;
+}
+
+void AnswerSink::Complete() {
+  if (plan_.stream) {
+    plan_.writer->EndStream(summary_.usage, frames_);
+    Send();
+    exchange_->EndStream();
+    ended_ = true;
+    return;
+  }
+  std::vector<SampleAnswer> answers;
+  answers.reserve(samples_.size());
+  for (Sample& sample : samples_) answers.push_back(std::move(sample.answer));
+  Answer(JsonResponse(plan_.writer->Whole(answers, summary_.usage)));
+}
+
+void AnswerSink::Answer(net::HttpResponse response) {
+  CHECK(!ended_ && !stream_started_) << "answered twice";
+  ended_ = true;
+  if (plan_.detached) return;  // its client has long been answered
+  client_left_ = client_left_ || exchange_->closed();
+  Respond(std::move(response));
+}
+
+void AnswerSink::Respond(net::HttpResponse response) {
+  AddRequestId(response.headers, summary_.request_id);
+  exchange_->Respond(std::move(response));
+}
+
+// Nobody else calls by now: every sample has ended, or none was begun.
+void AnswerSink::TellDone() {
+  summary_.total = clock_.Now() - start_;
+  if (client_left_) {
+    summary_.failure = Status(base::Code::kCancelled, "the client left");
+    summary_.http_status = 499;
+  }
+  const Done done = done_;  // both outlive this object
+  const Summary summary = std::move(summary_);
+  done(summary);
+}
+
+}  // namespace plumb::api

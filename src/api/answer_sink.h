@@ -1,0 +1,133 @@
+// api/answer_sink.h
+// One accepted request on its way back: token events in, one HTTP answer out, whole or streamed, in
+// whatever dialect. The one idea: whatever happens, the exchange is answered once and ended once,
+// and the owner is told once, when the generator has no more to say (which may be later than the
+// answer, after an error). Read next: api/live_requests.h (the owner), api/answer_writer.h (the
+// shape).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "api/answer.h"
+#include "api/answer_writer.h"
+#include "api/dialect.h"
+#include "api/fingerprints.h"
+#include "engine/generator.h"
+#include "net/http_server.h"
+#include "text/answer_parser.h"
+
+namespace plumb::api {
+
+// What the answer is to look like; known once the request has been read.
+struct AnswerPlan {
+  std::unique_ptr<AnswerWriter> writer;
+  uint32_t prompts = 1;
+  uint32_t samples = 1;  // of each prompt
+  bool stream = false;
+  bool detached = false;  // ReadBody
+  bool logprobs = false;
+  const Fingerprints* fingerprints = nullptr;  // borrowed; not null
+  // What takes the text of each sample apart; prompts * samples.
+  std::vector<std::unique_ptr<text::AnswerParser>> parsers;
+  std::vector<std::string> prompt_stops;  // stop strings that end an answer as its model would
+};
+
+// A resource type. Thread: any; calls are put in order here, and no lock is held while calling
+// `done`.
+class AnswerSink final {
+ public:
+  // How an answer ended and what it took; for metrics and logs.
+  struct Summary {
+    std::string request_id;
+    std::string_view route;  // Dialect::route
+    int http_status = 200;  // of the answer or of the error that ended the stream; 499: client left
+    base::Status failure;   // with its inner words, for the log
+    AnswerUsage usage;
+    base::Duration to_first_token;  // zero when none came
+    base::Duration total;
+  };
+  // Called once, as the sink's last act: it may destroy the sink.
+  using Done = std::function<void(const Summary& summary)>;
+
+  // The requests that a sink gets events of: the generator knows the prompt with number k by
+  // `id` + k, of at most kPromptsMax. `request_id` goes out as X-Request-Id. Borrows dialect,
+  // generator and clock.
+  AnswerSink(engine::RequestId id, std::string request_id, const Dialect& dialect,
+             std::unique_ptr<net::HttpExchange> exchange, engine::Generator& generator,
+             const base::Clock& clock, Done done);
+  ~AnswerSink();
+
+  // Before Submit: answers with the error instead, and is done.
+  void Fail(const base::Status& status);
+  // Instead of Begin and Submit: answers with that body, and is done.
+  void AnswerNow(std::string body);
+  // Before Submit: what the events will become. A detached request's client is answered here.
+  void Begin(AnswerPlan plan);
+  // For the owner, before Submit: runs on an I/O thread when the client leaves early.
+  void OnClientLeft(std::function<void()> callback);
+
+  // Where the events of a prompt go; after Begin, for the sink's life.
+  engine::EventSink& prompt(uint32_t number);
+  // The generator did not take the prompts from `first` on, so no events of theirs will come. With
+  // first = 0 this is Fail.
+  void NotSubmitted(uint32_t first, const base::Status& status);
+
+ private:
+  struct Prompt;
+  struct Sample {
+    SampleAnswer answer;  // whole answers: what has come so far
+    std::unique_ptr<text::AnswerParser> parser;
+    bool finished = false;
+  };
+
+  // Does `work` with mutex_ held; then what it has left to do without: TellDone when every sample
+  // has ended, else cancelling.
+  template <typename Work>
+  void Locked(Work work);
+  void TellDone();
+
+  // All with mutex_ held.
+  void OnEvent(uint32_t prompt, const engine::TokenEvent& event);
+  void OnFinish(uint32_t prompt, uint32_t sample_index, const engine::Finish& finish);
+  // Parsed text, of whole and streamed answers alike; with the log-probabilities that came with it.
+  void Publish(uint32_t sample_index, std::span<const text::AnswerDelta> parts,
+               std::span<const engine::TokenLogprob> logprobs);
+  // What the text adds up to is known at the end only.
+  void EndSample(uint32_t sample_index, const engine::Finish& finish);
+  void BeginWriting();
+  void StartStream();
+  void Send();  // what stands in frames_
+  void Abort(const base::Status& status);
+  void Complete();
+  void Answer(net::HttpResponse response);
+  void Respond(net::HttpResponse response);
+
+  const engine::RequestId id_;
+  const Dialect& dialect_;
+  const std::unique_ptr<net::HttpExchange> exchange_;
+  engine::Generator& generator_;
+  const base::Clock& clock_;
+  const Done done_;
+  const base::Instant start_;
+
+  std::mutex mutex_;  // guards all below
+  AnswerPlan plan_;
+  std::vector<std::unique_ptr<Prompt>> prompts_;
+  std::vector<Sample> samples_;  // prompt * plan_.samples + sample of the prompt
+  size_t samples_finished_ = 0;
+  uint32_t cancels_ = 0;  // prompts that the generator is to give up
+  uint32_t weights_version_ = 0;
+  bool writing_ = false;  // the writer has begun
+  bool stream_started_ = false;
+  bool ended_ = false;  // answered to the end, or given up
+  bool client_left_ = false;
+  std::string frames_;
+  Summary summary_;
+};
+
+}  // namespace plumb::api

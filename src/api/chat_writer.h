@@ -1,0 +1,52 @@
+// api/chat_writer.h
+// OpenAI's Chat Completions as an answer's shape, whole and in chunks, with DeepSeek's
+// "reasoning_content" beside the content; one object "plumb" is ours: {"seed"} (so that an answer
+// without a given seed can be asked for again).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/answer_writer.h"
+#include "text/tokenizer.h"
+
+namespace plumb::api {
+
+// "stop" or "length", of an answer without calls; OpenAI's words in all its dialects.
+std::string_view FinishReasonName(engine::FinishReason reason);
+
+class ChatWriter final : public AnswerWriter {
+ public:
+  // Borrows the tokenizer. `usage_in_chunks`: stream_options.include_usage; each chunk then says
+  // "usage": null, and one more comes last.
+  ChatWriter(AnswerHead head, uint32_t samples, bool usage_in_chunks,
+             const text::Tokenizer& tokenizer);
+
+  void Begin(std::string_view system_fingerprint) override;
+  void StartStream(std::string& out) override;
+  void Part(uint32_t sample, const text::AnswerDelta& part,
+            std::span<const engine::TokenLogprob> logprobs, std::string& out) override;
+  void EndSample(uint32_t sample, const SampleEnd& end, std::string& out) override;
+  void EndStream(const AnswerUsage& usage, std::string& out) override;
+  void Fail(const ApiError& error, std::string& out) override;
+  std::string Whole(std::span<const SampleAnswer> samples, const AnswerUsage& usage) override;
+
+ private:
+  // Appends the event of one chunk. `finish_reason` and `logprobs` are JSON, `more` members after
+  // it.
+  void Chunk(uint32_t sample, std::string_view delta, std::string_view logprobs,
+             std::string_view finish_reason, std::string_view more, std::string& out) const;
+  std::string LogprobsJson(std::span<const engine::TokenLogprob> logprobs) const;
+
+  const AnswerHead head_;
+  const bool usage_in_chunks_;
+  const text::Tokenizer& tokenizer_;
+  std::string id_;               // "chatcmpl-..."
+  std::string fingerprint_;      // system_fingerprint
+  std::vector<uint32_t> calls_;  // begun, of each sample; of streams
+  std::string prefix_;           // {"id":...,"choices":[{"index":
+  std::string suffix_;           // }],"usage":null} or }]}
+};
+
+}  // namespace plumb::api

@@ -1,0 +1,299 @@
+// api/generations.cc
+// See generations.h.
+#include "api/generations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "api/chat_prompt.h"
+#include "base/check.h"
+#include "base/random.h"
+
+namespace plumb::api {
+
+using base::InvalidArgument;
+using base::Result;
+using base::Status;
+
+namespace {
+
+// Seeds that we draw are exact in every JSON reader, JavaScript's doubles included.
+constexpr uint64_t kDrawnSeedMask = (1ull << 53) - 1;
+// How long the generator may take to confirm a cancellation; it promises one step.
+constexpr base::Duration kStopTimeMax = base::Seconds(60);
+
+Status NoRoom(std::string message, uint32_t retry_after_ms) {
+  return Status(base::Code::kOverloaded, std::move(message)).WithRetryAfterMs(retry_after_ms);
+}
+
+// Of a text that has more tokens than the context whatever they are.
+Status TooLong(const Dialect& dialect) {
+  return InvalidArgument(std::string(dialect.prompt_field()),
+                         "the prompt is longer than this model's context; shorten it")
+      .WithReason("context_length_exceeded");
+}
+
+std::string TooLongMessage(const Dialect& dialect, uint64_t prompt_tokens, uint64_t answer_tokens,
+                           uint64_t context_max) {
+  std::string message = dialect.TooLongMessage(prompt_tokens, context_max);
+  if (!message.empty()) return message;
+  return fmt::format(
+      "this model's maximum context length is {} tokens, but {} were asked for ({} in the {}, {} in "
+      "the answer); shorten the {} or lower {}",
+      context_max, prompt_tokens + answer_tokens, prompt_tokens, dialect.prompt_field(),
+      answer_tokens, dialect.prompt_field(), dialect.length_field());
+}
+
+std::vector<ReadPrompt> Given(const std::vector<text::ChatPrompt>& prompts) {
+  std::vector<ReadPrompt> given;
+  for (const text::ChatPrompt& prompt : prompts) given.push_back({prompt.tokens});
+  return given;
+}
+
+}  // namespace
+
+Generations::Generations(GenerationOptions options, Parts parts)
+    : options_(std::move(options)),
+      parts_(parts),
+      fingerprints_(options_.system_fingerprint),
+      live_(parts.generator, options_.live_max),
+      queue_(options_.queue_max) {
+  CHECK(!options_.model_names.empty() && options_.context_max > 0 && options_.workers > 0);
+  for (uint32_t i = 0; i < options_.workers; ++i)
+    workers_.emplace_back(fmt::format("prompt-{}", i), [this] { RunWorker(); });
+}
+
+Generations::~Generations() { Stop(); }
+
+void Generations::Stop() {
+  queue_.Close();
+  for (base::Thread& worker : workers_)
+    if (worker.joinable()) worker.Join();
+  live_.CancelAll();
+  const bool confirmed = live_.WaitEmpty(kStopTimeMax);
+  CHECK(confirmed) << "the generator holds requests after Cancel: " << live_.size();
+}
+
+void Generations::Handle(const Dialect& dialect, net::HttpRequest request, std::string request_id,
+                         const base::Hash256& isolation,
+                         std::unique_ptr<net::HttpExchange> exchange) {
+  const engine::RequestId id = live_.NextId();
+  auto done = [this, id](const AnswerSink::Summary& summary) { Ended(id, summary); };
+  BodyOrigin origin{.isolation = isolation, .request_id = request_id, .id = id};
+  auto sink = std::make_unique<AnswerSink>(id, std::move(request_id), dialect, std::move(exchange),
+                                           parts_.generator, parts_.clock, done);
+  AnswerSink& borrowed = *sink;
+  if (!live_.Add(id, sink)) {
+    sink->Fail(NoRoom("too many requests are running; try again", options_.retry_after_ms));
+    return;
+  }
+  borrowed.OnClientLeft([this, id] { live_.ClientLeft(id); });
+  ReadJob job{
+      .id = id, .dialect = &dialect, .origin = std::move(origin), .body = std::move(request.body)};
+  if (Enqueue(std::move(job))) return;
+  borrowed.Fail(NoRoom("too many requests are waiting; try again", options_.retry_after_ms));
+}
+
+bool Generations::Enqueue(ReadJob job) {
+  const uint64_t bytes = job.body.size();
+  const bool fits = queue_bytes_.fetch_add(bytes) + bytes <= options_.queue_bytes_max;
+  if (fits && queue_.Push(Job(std::move(job)))) return true;
+  queue_bytes_.fetch_sub(bytes);
+  return false;
+}
+
+void Generations::RunWorker() {
+  while (std::optional<Job> job = queue_.Pop()) {
+    if (const auto* log = std::get_if<LogJob>(&*job)) {
+      Log(log->summary);
+    } else {
+      Read(std::get<ReadJob>(*job));
+    }
+  }
+}
+
+void Generations::Read(const ReadJob& job) {
+  queue_bytes_.fetch_sub(job.body.size());
+  AnswerSink* sink = live_.Find(job.id);
+  CHECK(sink != nullptr) << "only its own end removes a request";
+  if (live_.client_left(job.id)) {
+    sink->Fail(Status(base::Code::kCancelled, "the client left"));
+  } else if (queue_.closed()) {
+    sink->Fail(Status(base::Code::kUnavailable, "the server is stopping"));
+  } else {
+    Serve(job, *sink);
+  }
+}
+
+// `sink` is gone as soon as Fail has returned or the last prompt has been submitted.
+void Generations::Serve(const ReadJob& job, AnswerSink& sink) {
+  Result<ReadBody> read = job.dialect->Read(job.body, job.origin);
+  if (!read.ok()) return sink.Fail(read.status());
+  GenerationRequest& request = read->request;
+  if (Status status = CheckModel(request.model); !status.ok()) return sink.Fail(status);
+  auto prompts = Encode(request, *job.dialect);
+  if (!prompts.ok()) return sink.Fail(prompts.status());
+  if (read->count) return sink.AnswerNow(read->count(Given(*prompts)));
+  if (Status status = CheckSize(request, *prompts, *job.dialect); !status.ok())
+    return sink.Fail(status);
+  if (!request.seed_given) request.sampling.seed = base::EntropySeed() & kDrawnSeedMask;
+  AnswerPlan plan = PlanFor(*read, *prompts);
+  std::vector<engine::Request> built;
+  for (text::ChatPrompt& prompt : *prompts) {
+    auto one = Build(job, request, std::move(prompt), static_cast<uint32_t>(built.size()));
+    if (!one.ok()) return sink.Fail(one.status());
+    built.push_back(*std::move(one));
+  }
+  sink.Begin(std::move(plan));
+
+  const auto count = static_cast<uint32_t>(built.size());
+  live_.Submitting(job.id, count);
+  std::vector<engine::EventSink*> sinks;
+  for (uint32_t i = 0; i < count; ++i) sinks.push_back(&sink.prompt(i));
+  for (uint32_t i = 0; i < count; ++i) {
+    const Status status = parts_.generator.Submit(std::move(built[i]), *sinks[i]);
+    if (!status.ok()) return sink.NotSubmitted(i, status);
+  }
+  live_.Submitted(job.id);
+}
+
+AnswerPlan Generations::PlanFor(const ReadBody& read,
+                                const std::vector<text::ChatPrompt>& prompts) const {
+  const GenerationRequest& request = read.request;
+  AnswerPlan plan;
+  plan.prompts = static_cast<uint32_t>(prompts.size());
+  plan.samples = request.samples;
+  plan.stream = request.stream;
+  plan.detached = read.detached;
+  plan.logprobs = request.sampling.logprobs;
+  plan.fingerprints = &fingerprints_;
+  for (const text::ChatPrompt& prompt : prompts) {
+    for (uint32_t i = 0; i < request.samples; ++i) {
+      plan.parsers.push_back(request.prompts.empty() ? parts_.chat_format.NewParser(prompt)
+                                                     : std::make_unique<text::PlainAnswerParser>());
+    }
+  }
+  plan.prompt_stops = prompts.front().stops;
+  plan.writer = read.writer({.number = base::EntropySeed(),
+                             .model = request.model,
+                             .created = parts_.clock.UnixSeconds(),
+                             .seed = request.sampling.seed,
+                             .logprobs = request.sampling.logprobs},
+                            Given(prompts));
+  return plan;
+}
+
+Result<std::vector<text::ChatPrompt>> Generations::Encode(const GenerationRequest& request,
+                                                          const Dialect& dialect) const {
+  std::vector<text::ChatPrompt> prompts;
+  if (request.prompts.empty()) {
+    ASSIGN_OR_RETURN(text::ChatPrompt prompt,
+                     parts_.chat_format.Encode(request.input, options_.context_max));
+    prompts.push_back(std::move(prompt));
+    return prompts;
+  }
+  CHECK(request.prompts.size() <= kPromptsMax) << "the dialect let through too many prompts";
+  for (const RawPrompt& raw : request.prompts) {
+    text::ChatPrompt prompt;
+    prompt.tokens = raw.tokens;
+    if (prompt.tokens.empty()) {
+      const uint64_t bytes_max =
+          uint64_t{options_.context_max} * std::max(1u, parts_.tokenizer.token_bytes_max());
+      if (raw.text.size() > bytes_max) return TooLong(dialect);
+      auto tokens =
+          parts_.tokenizer.Encode(raw.text, text::ControlTokens::kParse, /*add_special=*/true);
+      if (!tokens.ok()) return std::move(tokens).status().WithField(std::string(dialect.prompt_field()));
+      prompt.tokens = *std::move(tokens);
+    }
+    if (prompt.tokens.empty()) {
+      return InvalidArgument(std::string(dialect.prompt_field()),
+                             "a prompt has at least one token for this model; it has no token "
+                             "that begins a text, so an empty prompt cannot be answered");
+    }
+    prompts.push_back(std::move(prompt));
+  }
+  return prompts;
+}
+
+Result<engine::Request> Generations::Build(const ReadJob& job, const GenerationRequest& request,
+                                           text::ChatPrompt prompt, uint32_t number) const {
+  engine::Request built{};
+  RETURN_IF_ERROR(ApplyPrompt(request, std::move(prompt), parts_.grammars, built));
+  built.id = engine::RequestId{static_cast<uint64_t>(job.id) + number};
+  built.sampling.tokens_max = *request.tokens_max;
+  built.samples = request.samples;
+  built.prompt_logprobs = request.prompt_logprobs;
+  built.priority = request.priority.value_or(engine::Priority::kDefault);
+  built.tenant = job.origin.isolation.prefix();  // who shares computed pages is one tenant
+  built.speculation = request.speculation;
+  built.isolation = job.origin.isolation;
+  const uint32_t deadline_ms = request.deadline_ms.value_or(options_.limits.deadline_ms_max);
+  built.deadline = parts_.clock.Now() + base::Milliseconds(deadline_ms);
+  return built;
+}
+
+// Thread: the generator's, a worker's or an I/O thread's. A line that finds no room is dropped.
+void Generations::Ended(engine::RequestId id, const AnswerSink::Summary& summary) {
+  parts_.metrics.CountRequest(summary.route, summary.http_status);
+  parts_.metrics.request_seconds.Observe(summary.total);
+  if (parts_.logger.enabled(telemetry::LogLevel::kInfo)) queue_.Push(Job(LogJob{summary}));
+  live_.Remove(id);
+}
+
+void Generations::Log(const AnswerSink::Summary& summary) {
+  const bool ours = summary.http_status >= 500;
+  const auto level = ours ? telemetry::LogLevel::kWarn : telemetry::LogLevel::kInfo;
+  const std::string error = summary.failure.ok() ? "" : summary.failure.ToString();
+  parts_.logger.Log(level, "answer",
+                    {{"route", summary.route},
+                     {"request_id", std::string_view(summary.request_id)},
+                     {"status", int64_t{summary.http_status}},
+                     {"prompt_tokens", summary.usage.prompt_tokens},
+                     {"cached_tokens", summary.usage.cached_tokens},
+                     {"completion_tokens", summary.usage.completion_tokens},
+                     {"first_token_ms", summary.to_first_token.ms()},
+                     {"total_ms", summary.total.ms()},
+                     {"error", std::string_view(error)}});
+}
+
+Status Generations::CheckModel(const std::string& name) const {
+  const auto& names = options_.model_names;
+  if (std::find(names.begin(), names.end(), name) != names.end()) return base::OkStatus();
+  return Status(base::Code::kNotFound,
+                "this model is not served here; GET /v1/models lists those that are")
+      .WithField("model")
+      .WithReason("model_not_found");
+}
+
+Status Generations::CheckSize(GenerationRequest& request,
+                              const std::vector<text::ChatPrompt>& prompts,
+                              const Dialect& dialect) const {
+  const uint64_t context = options_.context_max;
+  uint64_t longest = 0;
+  for (const text::ChatPrompt& prompt : prompts)
+    longest = std::max<uint64_t>(longest, prompt.tokens.size());
+  const bool clips = request.tokens_max_clips;
+  const uint64_t answer_min = clips ? 1 : request.tokens_max.value_or(1);
+  if (longest + answer_min > context) {
+    return InvalidArgument(std::string(dialect.prompt_field()),
+                           TooLongMessage(dialect, longest, answer_min, context))
+        .WithReason("context_length_exceeded");
+  }
+  const auto room = static_cast<uint32_t>(context - longest);
+  if (!request.tokens_max || clips)
+    request.tokens_max = std::min(room, request.tokens_max.value_or(room));
+  const uint64_t logprobs = uint64_t{request.samples} * prompts.size() * *request.tokens_max *
+                            (1 + request.sampling.top_logprobs);
+  if (request.sampling.logprobs && !request.stream && logprobs > options_.whole_logprobs_max) {
+    return InvalidArgument(
+        "logprobs", fmt::format("the answer could hold {} log-probabilities; at most {} are "
+                                "given at once: stream it, or lower {}, n or "
+                                "top_logprobs",
+                                logprobs, options_.whole_logprobs_max, dialect.length_field()));
+  }
+  return base::OkStatus();
+}
+
+}  // namespace plumb::api
