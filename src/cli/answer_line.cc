@@ -6,7 +6,8 @@
 
 #include <span>
 
-#include "api/chat_writer.h"
+#include "api/chat_prompt.h"
+#include "api/chat_response.h"
 #include "api/json_writer.h"
 #include "api/logprob_json.h"
 
@@ -53,11 +54,34 @@ std::string PromptText(const LineRequest& line, const text::Tokenizer& tokenizer
   return text;
 }
 
-// Into the object that is open.
-void WriteSample(JsonWriter& json, const LineRequest& line, const SampleAnswer& sample,
-                 const text::Tokenizer& tokenizer) {
-  json.Key("text").String(line.echo ? PromptText(line, tokenizer) + sample.text : sample.text);
-  json.Key("finish_reason").String(api::FinishReasonName(sample.finish.reason));
+// As in the chat API, with ids that depend on the line's place alone.
+void WriteCalls(JsonWriter& json, const LineHead& head, size_t sample_index,
+                std::span<const text::ToolCall> calls) {
+  json.Key("tool_calls").BeginArray();
+  for (size_t i = 0; i < calls.size(); ++i) {
+    json.BeginObject().Key("id").String(fmt::format("call_{}_{}_{}", head.index, sample_index, i));
+    json.Key("type").String("function").Key("function").BeginObject();
+    json.Key("name").String(calls[i].name).Key("arguments").String(calls[i].arguments);
+    json.EndObject().EndObject();
+  }
+  json.EndArray();
+}
+
+// Into the object that is open: the sample with that index.
+void WriteSample(JsonWriter& json, const LineHead& head, const LineRequest& line,
+                 const LineAnswer& answer, size_t index, const text::Tokenizer& tokenizer) {
+  const SampleAnswer& sample = answer.samples[index];
+  if (line.has_prompt()) {
+    json.Key("text").String(line.echo ? PromptText(line, tokenizer) + sample.text : sample.text);
+  } else {
+    json.Key("text").String(sample.parts.content);
+    if (!sample.parts.reasoning.empty()) {
+      json.Key("reasoning_content").String(sample.parts.reasoning);
+    }
+    if (!sample.parts.calls.empty()) WriteCalls(json, head, index, sample.parts.calls);
+  }
+  json.Key("finish_reason");
+  json.String(sample.called ? "tool_calls" : api::FinishReasonName(sample.finish.reason));
 }
 void WriteLogprobs(JsonWriter& json, const LineRequest& line, const SampleAnswer& sample,
                    const text::Tokenizer& tokenizer) {
@@ -97,18 +121,29 @@ void WriteRolloutSample(JsonWriter& json, const LineAnswer& answer, uint32_t ind
 
 }  // namespace
 
+void ReadParts(const text::ChatFormat& format, const text::ChatPrompt& shape,
+               SampleAnswer& sample) {
+  const auto parser = format.NewParser(shape);
+  const bool by_model = api::EndedByModel(sample.finish, shape.stops);
+  std::vector<text::AnswerDelta> deltas;
+  parser->Push(sample.text, deltas);
+  parser->Finish(by_model, deltas);
+  for (const text::AnswerDelta& delta : deltas) sample.parts.Add(delta);
+  sample.called = by_model && !sample.parts.calls.empty();
+}
+
 std::string AnswerLine(const LineHead& head, const LineRequest& line, const LineAnswer& answer,
                        const text::Tokenizer& tokenizer) {
   std::string out;
   JsonWriter json(out);
   WriteHead(json, head);
   if (line.samples == 1) {
-    WriteSample(json, line, answer.samples.front(), tokenizer);
+    WriteSample(json, head, line, answer, 0, tokenizer);
   } else {
     json.Key("choices").BeginArray();
     for (size_t i = 0; i < answer.samples.size(); ++i) {
       json.BeginObject().Key("index").Uint(i);
-      WriteSample(json, line, answer.samples[i], tokenizer);
+      WriteSample(json, head, line, answer, i, tokenizer);
       WriteLogprobs(json, line, answer.samples[i], tokenizer);
       json.EndObject();
     }

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cli/answer_printer.h"
 #include "cli/generate_line.h"
 #include "engine/request.h"
+#include "text/chat_format.h"
 #include "text/tokenizer.h"
 
 namespace plumb::cli {
@@ -23,7 +25,9 @@ struct LineHead {
 };
 
 struct SampleAnswer {
-  std::string text;
+  std::string text;     // as the model wrote it
+  AnswerText parts;     // of an answer to messages, once ReadParts has been called
+  bool called = false;  // likewise: the model ended it after a call of a tool
   std::vector<base::TokenId> tokens;
   std::vector<engine::TokenLogprob> logprobs;
   engine::Finish finish;
@@ -44,7 +48,11 @@ struct WeightsName {
   std::string fingerprint;
 };
 
-// All end with the line's LF. `line` is what was asked for.
+// Takes the whole text of an answer to messages apart, as the chat API does. `shape`: of its prompt
+// (BuildRequests).
+void ReadParts(const text::ChatFormat& format, const text::ChatPrompt& shape, SampleAnswer& sample);
+
+// All end with the line's LF. `line` is what was asked for. A rollout has the text as it came.
 std::string AnswerLine(const LineHead& head, const LineRequest& line, const LineAnswer& answer,
                        const text::Tokenizer& tokenizer);
 std::string RolloutLine(const LineHead& head, const LineAnswer& answer, const WeightsName& weights,

@@ -149,7 +149,7 @@ base::Status ReadOurs(const api::JsonValue& root, const LineDefaults& defaults, 
 
 base::Result<LineRequest> ParseLine(std::string_view text, uint64_t index,
                                     const LineDefaults& defaults, std::string* id_json) {
-  api::RequestLimits limits;
+  api::ChatLimits limits;
   limits.json.bytes_max = kInputLineBytesMax;
   limits.json.nodes_max = kLineNodesMax;
   limits.vocabulary_size = defaults.vocabulary_size;
@@ -199,6 +199,13 @@ base::Result<text::ChatPrompt> MakePrompt(const LineRequest& line, const LineMod
   return prompt;
 }
 
+text::ChatPrompt ShapeOf(const text::ChatPrompt& prompt) {
+  return {.start = prompt.start,
+          .continues = prompt.continues,
+          .calls = prompt.calls,
+          .stops = prompt.stops};
+}
+
 base::Status TooLong(std::string field, std::string message) {
   return InvalidArgument(std::move(field), std::move(message))
       .WithReason("context_length_exceeded");
@@ -238,9 +245,11 @@ base::Status CheckEntries(const LineRequest& line, const engine::Request& reques
 
 base::Result<std::vector<engine::Request>> BuildRequests(const LineRequest& line,
                                                          const LineDefaults& defaults,
-                                                         const LineModel& model) {
+                                                         const LineModel& model,
+                                                         text::ChatPrompt* shape) {
   engine::Request first{};
   ASSIGN_OR_RETURN(text::ChatPrompt prompt, MakePrompt(line, model));
+  if (shape != nullptr && !line.has_prompt()) *shape = ShapeOf(prompt);
   RETURN_IF_ERROR(api::ApplyPrompt(line.chat, std::move(prompt), model.grammars, first));
   first.speculation = line.chat.speculation;
   first.priority = line.chat.priority.value_or(engine::Priority::kBatch);

@@ -72,8 +72,11 @@ struct LineModel {
 // each other one of its own, made of it. kInvalidArgument: what template, tokenizer and grammar
 // refuse, a prompt that leaves no room in the context, or answers that could be larger than
 // kLineEntriesMax; kOverloaded, kUnavailable: the grammar's compiler.
+// `shape`, if given, gets of a line with messages what its answers' parser needs: the prompt
+// without its text and tokens.
 base::Result<std::vector<engine::Request>> BuildRequests(const LineRequest& line,
                                                          const LineDefaults& defaults,
-                                                         const LineModel& model);
+                                                         const LineModel& model,
+                                                         text::ChatPrompt* shape = nullptr);
 
 }  // namespace plumb::cli

@@ -29,6 +29,7 @@ constexpr base::Duration kFlushPace = base::Seconds(1);
 struct OpenLine {
   LineHead head;
   LineRequest asked;
+  text::ChatPrompt shape;  // of messages
   LineAnswer answer;
   uint32_t requests_open = 0;
   bool all_submitted = false;
@@ -207,7 +208,7 @@ class Run {
     RETURN_IF_ERROR(TooLong(file_line));
     ASSIGN_OR_RETURN(line.asked,
                      ParseLine(file_line.text, line.head.index, job_.defaults, &line.head.id_json));
-    return BuildRequests(line.asked, job_.defaults, parts_.model);
+    return BuildRequests(line.asked, job_.defaults, parts_.model, &line.shape);
   }
 
   // Samples that a request with `samples` to give makes the engine compute.
@@ -270,14 +271,20 @@ class Run {
     return line.requests_open == 0 && line.all_submitted ? Close(line) : base::OkStatus();
   }
 
-  base::Status Close(const OpenLine& line) {
+  base::Status Close(OpenLine& line) {
     const auto owned = lines_.extract(line.head.index);
     CHECK(!owned.empty());
     if (!line.failed.ok()) return WriteError(line.head, line.failed);
     const text::Tokenizer& tokenizer = parts_.model.tokenizer;
-    return Write(job_.defaults.kind == LineKind::kRollout
-                     ? RolloutLine(line.head, line.answer, parts_.weights, tokenizer)
-                     : AnswerLine(line.head, line.asked, line.answer, tokenizer));
+    if (job_.defaults.kind == LineKind::kRollout) {
+      return Write(RolloutLine(line.head, line.answer, parts_.weights, tokenizer));
+    }
+    if (!line.asked.has_prompt()) {
+      for (SampleAnswer& sample : line.answer.samples) {
+        ReadParts(parts_.model.chat_format, line.shape, sample);
+      }
+    }
+    return Write(AnswerLine(line.head, line.asked, line.answer, tokenizer));
   }
 
   base::Status WriteError(const LineHead& head, const base::Status& status) {

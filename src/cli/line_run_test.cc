@@ -9,12 +9,16 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 
 #include "api/testing/byte_vocabulary.h"
 #include "base/disk.h"
 #include "base/testing/scratch_folder.h"
 #include "cli/generate_output.h"
+#include "text/deepseek_v41_parser.h"
 
 namespace plumb::cli {
 namespace {
@@ -42,6 +46,8 @@ class BackwardsGenerator final : public engine::Generator {
   size_t refuse_after = SIZE_MAX;
   base::Status refuse_with;
   engine::FinishReason reason = engine::FinishReason::kStop;  // of every answer
+  std::optional<std::string> stop;                            // of every answer
+  std::string text;                                           // of every answer; empty: its seed
   uint32_t samples_most = 0;                                  // of a request
   std::set<engine::Priority> priorities;
 
@@ -60,13 +66,14 @@ class BackwardsGenerator final : public engine::Generator {
     }
   }
   // Two tokens; the third sample is the likeliest, then the second.
-  static engine::TokenEvent Answer(const engine::Request& request, uint32_t sample,
-                                   engine::FinishReason why) {
+  engine::TokenEvent Answer(const engine::Request& request, uint32_t sample,
+                            engine::FinishReason why) const {
     engine::TokenEvent event{};
     event.request = request.id;
     event.sample_index = sample;
     event.text = "seed " + std::to_string(request.sampling.seed);
     if (sample > 0) event.text += " sample " + std::to_string(sample);
+    if (!text.empty()) event.text = text;
     event.tokens = {base::TokenId{65 + sample}, api::testing::kEndToken};
     if (request.sampling.logprobs) {
       const float logprob = sample == 2 ? -0.25f : sample == 1 ? -0.5f : -1.0f;
@@ -83,6 +90,7 @@ class BackwardsGenerator final : public engine::Generator {
     }
     engine::Finish finish{};
     finish.reason = why;
+    finish.stop = stop;
     if (why == engine::FinishReason::kError) finish.status = base::Internal("it went wrong");
     finish.prompt_tokens = static_cast<uint32_t>(request.prompt.size());
     finish.completion_tokens = 2;
@@ -91,6 +99,36 @@ class BackwardsGenerator final : public engine::Generator {
   }
   std::vector<Waiting> waiting_;
 };
+
+// Reads answers as DeepSeek-V4.1's format does: they begin with reasoning, and may call tools.
+class ThinkingFormat final : public text::ChatFormat {
+ public:
+  explicit ThinkingFormat(const text::ChatFormat& prompts) : prompts_(prompts) {}
+  std::string_view id() const override { return "thinking"; }
+  text::ChatAbilities abilities() const override { return {.tools = true, .reasoning = true}; }
+  base::Result<text::ChatPrompt> Encode(const text::ChatInput& input,
+                                        uint32_t tokens_max) const override {
+    ASSIGN_OR_RETURN(text::ChatPrompt prompt, prompts_.Encode(input, tokens_max));
+    prompt.start = text::AnswerStart::kReasoning;
+    prompt.calls = !input.tools.empty();
+    prompt.stops = {"<stop>"};
+    return prompt;
+  }
+  std::unique_ptr<text::AnswerParser> NewParser(const text::ChatPrompt& prompt) const override {
+    return std::make_unique<text::DeepseekV41Parser>(prompt.start, prompt.continues, prompt.calls);
+  }
+
+ private:
+  const text::ChatFormat& prompts_;
+};
+
+constexpr std::string_view kCallingAnswer =
+    "It is small.\n</think>One moment.\n\n<｜DSML｜ calls>\n<｜DSML｜ invoke name=\"add\">\n"
+    "<｜DSML｜ parameter name=\"a\" string=\"false\">1</｜DSML｜ parameter>\n"
+    "</｜DSML｜ invoke>\n</｜DSML｜ calls>";
+constexpr std::string_view kAskWithTools =
+    R"({"messages": [{"role": "user", "content": "x"}],
+        "tools": [{"type": "function", "function": {"name": "add"}}], "seed": 5})";
 
 constexpr const char* kInput =
     "{\"id\": \"a\", \"messages\": [{\"role\": \"user\", \"content\": \"hi\"}], \"seed\": 5}\n"
@@ -338,6 +376,48 @@ TEST_F(GenerateTest, EchoAndPromptLogprobsShowThePrompt) {
   EXPECT_FALSE(answers[1].contains("prompt_logprobs"));
   EXPECT_EQ(answers[2]["prompt_logprobs"].size(), answers[2]["usage"]["prompt_tokens"]);
   EXPECT_EQ(answers[2]["text"], "seed 5");
+}
+
+TEST_F(GenerateTest, AnswersToMessagesAreTakenApartAsInTheChatApi) {
+  const ThinkingFormat format(*format_);
+  std::string ask(kAskWithTools);
+  std::erase(ask, '\n');
+  WriteInput(ask + "\n{\"prompt\": \"raw\", \"seed\": 5}\n");
+  const auto answers = [&](const BackwardsGenerator& with, LineKind kind) {
+    generator_ = with;
+    generator_.text = kCallingAnswer;
+    generator_.expected = 2;
+    WriteOutput("");
+    LineJob job{folder_ + "/in", folder_ + "/out", {}, false, "model 1", 3};
+    job.defaults.abilities = format.abilities();
+    job.defaults.kind = kind;
+    const auto totals =
+        AnswerLines(job, {generator_, {format, *tokenizer_, 1000}, clock_, NoProgress(), {}});
+    EXPECT_TRUE(totals.ok()) << totals.status().ToString();
+    std::vector<nlohmann::json> lines;
+    for (const auto& line : LinesOf(Output())) lines.push_back(nlohmann::json::parse(line));
+    return lines;
+  };
+  const auto whole = answers({}, LineKind::kGenerate);
+  EXPECT_EQ(whole[0]["text"], "One moment.");
+  EXPECT_EQ(whole[0]["reasoning_content"], "It is small.");
+  EXPECT_EQ(whole[0]["finish_reason"], "tool_calls");
+  ASSERT_EQ(whole[0]["tool_calls"].size(), 1u);
+  EXPECT_EQ(whole[0]["tool_calls"][0]["id"], "call_0_0_0");
+  EXPECT_EQ(whole[0]["tool_calls"][0]["type"], "function");
+  EXPECT_EQ(whole[0]["tool_calls"][0]["function"]["name"], "add");
+  EXPECT_EQ(whole[0]["tool_calls"][0]["function"]["arguments"], R"({"a": 1})");
+  EXPECT_EQ(whole[1]["text"], kCallingAnswer) << "a prompt of one's own is answered as it comes";
+  EXPECT_FALSE(whole[1].contains("reasoning_content"));
+  BackwardsGenerator cut;
+  cut.reason = engine::FinishReason::kLength;
+  EXPECT_EQ(answers(cut, LineKind::kGenerate)[0]["finish_reason"], "length");
+  BackwardsGenerator stopped;
+  stopped.stop = "mine";
+  EXPECT_EQ(answers(stopped, LineKind::kGenerate)[0]["finish_reason"], "stop");
+  stopped.stop = "<stop>";  // the prompt's own
+  EXPECT_EQ(answers(stopped, LineKind::kGenerate)[0]["finish_reason"], "tool_calls");
+  EXPECT_EQ(answers({}, LineKind::kRollout)[0]["samples"][0]["text"], kCallingAnswer);
 }
 
 TEST_F(GenerateTest, OfflineWorkGivesWayUnlessItSaysOtherwise) {
