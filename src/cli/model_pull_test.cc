@@ -221,6 +221,15 @@ TEST_F(ModelPull, ModelOfTheWrongSizeIsNotThere) {
   EXPECT_TRUE(Good());
 }
 
+TEST_F(ModelPull, WhatComesWithPlumbIsInNoPackage) {
+  entry_.shipped = true;
+  const base::Status status = Pull();
+  EXPECT_EQ(status.code(), base::Code::kNotFound);
+  EXPECT_NE(status.message().find("comes with plumb"), std::string::npos);
+  EXPECT_EQ(fetcher_.resolves, 0);
+  EXPECT_FALSE(fs::exists(folder_)) << "and leaves no trace";
+}
+
 TEST_F(ModelPull, NamesAFolderThatCannotBeWritten) {
   ASSERT_TRUE(base::WriteFileAtomic(folder_, "a file, not a folder").ok());
   const base::Status status = Pull();

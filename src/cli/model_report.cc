@@ -60,9 +60,11 @@ std::string ListText(const ModelStore& store) {
   std::string text =
       fmt::format("{:<20} {:>8}  {:<5} {:<19} {}\n", "ALIAS", "SIZE", "HERE", "LICENCE", "WHAT");
   for (const CatalogueEntry& entry : Catalogue()) {
+    const char* note = entry.alias == kDefaultModel ? " (default)"
+                       : entry.shipped              ? " (comes with plumb)"
+                                                    : "";
     text += fmt::format("{:<20} {:>8}  {:<5} {:<19} {}{}\n", entry.alias, FormatBytes(entry.size),
-                        store.Has(entry) ? "yes" : "no", entry.licence, entry.description,
-                        entry.alias == kDefaultModel ? " (default)" : "");
+                        store.Has(entry) ? "yes" : "no", entry.licence, entry.description, note);
   }
   return text + "cache: " + store.cache_folder() + "\n";
 }
@@ -75,6 +77,7 @@ std::string ListJson(const ModelStore& store) {
                     {"licence", entry.licence},
                     {"size_bytes", entry.size},
                     {"download_bytes", entry.download_size},
+                    {"comes_with_plumb", entry.shipped},
                     {"sha256", entry.sha256},
                     {"present", store.Has(entry)},
                     {"path", store.PathOf(entry)},

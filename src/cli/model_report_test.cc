@@ -46,6 +46,20 @@ TEST(ModelReport, TellsWhatADeepseekFolderTakes) {
   EXPECT_EQ(json["supported"], true);
 }
 
+TEST(ModelReport, ListsWhatComesWithPlumb) {
+  const ModelStore store("/cache", ShippedFolders(ThisProgram()));
+  EXPECT_THAT(ListText(store), HasSubstr("(comes with plumb)"));
+  bool found = false;
+  for (const nlohmann::json& row : nlohmann::json::parse(ListJson(store))) {
+    EXPECT_EQ(row["comes_with_plumb"], row["alias"] == "v41-mini");
+    if (row["alias"] != "v41-mini") continue;
+    found = true;
+    EXPECT_EQ(row["present"], true);
+    EXPECT_EQ(row["path"], store.PathOf(*FindInCatalogue("v41-mini")));
+  }
+  EXPECT_TRUE(found);
+}
+
 TEST(ModelReport, SaysNothingOfThatForOtherFamilies) {
   const std::string bytes = model::TinyModel({});
   const auto gguf = model::Gguf::Parse(std::as_bytes(std::span(bytes)));

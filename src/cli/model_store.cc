@@ -23,18 +23,50 @@ base::Result<std::string> CacheFolder(const VariableReader& variables) {
       "PLUMB_CACHE", "PLUMB_CACHE: set it to a folder for models (HOME is not set either)");
 }
 
+std::vector<std::string> ShippedFolders(const std::string& program) {
+  if (program.empty()) return {};
+  const fs::path folder = fs::path(program).parent_path();
+  return {(folder / "share/plumb/models").string(),
+          (folder.parent_path() / "share/plumb/models").string()};
+}
+
+std::string ThisProgram() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  return error ? "" : program.string();
+}
+
 std::string ModelStore::FolderOf(const CatalogueEntry& entry) const {
-  return cache_folder_ + "/models/" + std::string(entry.alias);
+  const std::string alias(entry.alias);
+  if (!entry.shipped) return cache_folder_ + "/models/" + alias;
+  std::string path = alias;
+  for (const std::string& folder : shipped_folders_) {
+    path = folder + "/" + alias;
+    std::error_code error;
+    if (fs::is_directory(path, error)) break;
+  }
+  return path;
 }
 
 std::string ModelStore::PathOf(const CatalogueEntry& entry) const {
-  return FolderOf(entry) + "/" + std::string(entry.file);
+  return entry.shipped ? FolderOf(entry) : FolderOf(entry) + "/" + std::string(entry.file);
 }
 
 bool ModelStore::Has(const CatalogueEntry& entry) const {
   std::error_code error;
+  if (entry.shipped) return fs::is_regular_file(PathOf(entry) + "/config.json", error);
   const uintmax_t size = fs::file_size(PathOf(entry), error);
   return !error && size == entry.size;
+}
+
+base::Status ModelStore::Missing(const CatalogueEntry& entry) const {
+  const std::string alias(entry.alias);
+  if (!entry.shipped) {
+    return base::NotFound("'" + alias + "' is not on this machine; run 'plumb model pull " + alias +
+                          "'");
+  }
+  return base::NotFound("'" + alias + "' comes with plumb, but is not at '" + PathOf(entry) +
+                        "'; install plumb again");
 }
 
 base::Result<ModelReference> ResolveModel(const ModelStore& store, std::string_view model) {
@@ -69,7 +101,9 @@ base::Status InModel(const ModelReference& reference, const base::Status& status
   std::string message =
       has_path ? status.message() : "'" + reference.path + "': " + status.message();
   if (code == base::Code::kCorrupt && reference.entry != nullptr) {
-    message += "; delete it and run 'plumb model pull " + reference.id + "'";
+    message += reference.entry->shipped
+                   ? "; install plumb again"
+                   : "; delete it and run 'plumb model pull " + reference.id + "'";
   }
   return base::Status(code, std::move(message)).WithField(status.field());
 }

@@ -1,13 +1,15 @@
 // cli/model_store.h
-// Where models lie on this machine: the cache folder, what is in it, and what an argument "M" of a
-// command means (an alias, a .gguf file, a Hugging Face folder). Read next: cli/model_pull.h, how a
-// model gets there.
+// Where models lie on this machine: the cache folder, what is in it, what came with plumb, and what
+// an argument "M" of a command means (an alias, a .gguf file, a Hugging Face folder). Read next:
+// cli/model_pull.h, how a model gets there.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/catalogue.h"
@@ -18,20 +20,34 @@ namespace plumb::cli {
 // PLUMB_CACHE, else XDG_CACHE_HOME/plumb, else HOME/.cache/plumb. kInvalidArgument: none is set.
 base::Result<std::string> CacheFolder(const VariableReader& variables);
 
+// The folders where models that come with a program lie: share/plumb/models beside it, as in a
+// build, then ../share/plumb/models, as installed. By its place alone, so that an installed plumb
+// may be moved.
+std::vector<std::string> ShippedFolders(const std::string& program);
+// The path of the running program, without links; empty when the system does not say.
+std::string ThisProgram();
+
 // A value type.
 class ModelStore {
  public:
-  explicit ModelStore(std::string cache_folder) : cache_folder_(std::move(cache_folder)) {}
+  explicit ModelStore(std::string cache_folder, std::vector<std::string> shipped_folders = {})
+      : cache_folder_(std::move(cache_folder)), shipped_folders_(std::move(shipped_folders)) {}
 
   const std::string& cache_folder() const { return cache_folder_; }
-  // "<cache>/models/<alias>", where the file and a pull's unfinished parts lie.
+  // "<cache>/models/<alias>", where the file and a pull's unfinished parts lie. Of one that is
+  // shipped: "<shipped folder>/<alias>" in the first that has it, else in the last.
   std::string FolderOf(const CatalogueEntry& entry) const;
+  // The file, or the folder of one that is shipped.
   std::string PathOf(const CatalogueEntry& entry) const;
-  // Complete. A pull moves the file here only once its sha256 is right, so that the size suffices.
+  // Complete. A pull moves the file here only once its sha256 is right, so that the size suffices;
+  // of a folder that is shipped only `plumb model verify` and loading know.
   bool Has(const CatalogueEntry& entry) const;
+  // kNotFound: of one that it has not; how to get it.
+  base::Status Missing(const CatalogueEntry& entry) const;
 
  private:
   std::string cache_folder_;
+  std::vector<std::string> shipped_folders_;
 };
 
 // What "M" names: a row of the catalogue, a file or a folder. An alias wins over a file of that
