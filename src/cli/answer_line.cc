@@ -7,7 +7,7 @@
 #include <span>
 
 #include "api/chat_prompt.h"
-#include "api/chat_response.h"
+#include "api/chat_writer.h"
 #include "api/json_writer.h"
 #include "api/logprob_json.h"
 

@@ -149,7 +149,7 @@ base::Status ReadOurs(const api::JsonValue& root, const LineDefaults& defaults, 
 
 base::Result<LineRequest> ParseLine(std::string_view text, uint64_t index,
                                     const LineDefaults& defaults, std::string* id_json) {
-  api::ChatLimits limits;
+  api::RequestLimits limits;
   limits.json.bytes_max = kInputLineBytesMax;
   limits.json.nodes_max = kLineNodesMax;
   limits.vocabulary_size = defaults.vocabulary_size;
