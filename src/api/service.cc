@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "api/console.h"
 #include "api/errors.h"
 #include "api/health.h"
 #include "base/check.h"
@@ -26,7 +27,8 @@ constexpr size_t kRequestIdBytesMax = 128;
 constexpr uint32_t kDrainRetryAfterMs = 5000;
 // The values of the label `route` in metrics; known before there is a service.
 constexpr std::string_view kRoutePatterns[] = {
-    "/v1/chat/completions", "/v1/models", "/v1/models/{*}", "/metrics", "/health", "/ready",
+    "/v1/chat/completions", "/v1/models",       "/v1/models/{*}", "/metrics", "/health", "/ready",
+    kConsoleRoute,          kConsoleFilesRoute,
 };
 
 // What a client may choose as its request id: it goes into headers and logs.
@@ -110,6 +112,7 @@ std::vector<Route> Service::MakeRoutes() {
                     [this](Call call) { Answer(call, JsonResponse(ModelListJson(model_))); }});
   routes.push_back(
       {HttpMethod::kGet, "/v1/models/{*}", [this](Call call) { ServeModel(std::move(call)); }});
+  AddConsole(routes);
   routes.push_back({.method = HttpMethod::kGet,
                     .pattern = "/metrics",
                     .serve = [this](Call call) { ServeMetrics(std::move(call)); },
@@ -125,6 +128,19 @@ std::vector<Route> Service::MakeRoutes() {
                     .key_needed = false,
                     .while_draining = true});
   return routes;
+}
+
+// A page and its files tell nothing of the model, so they need no key.
+void Service::AddConsole(std::vector<Route>& routes) {
+  routes.push_back({.method = HttpMethod::kGet,
+                    .pattern = kConsoleRoute,
+                    .serve = [this](Call call) { Answer(call, ConsolePage(call.request)); },
+                    .key_needed = false});
+  routes.push_back(
+      {.method = HttpMethod::kGet,
+       .pattern = kConsoleFilesRoute,
+       .serve = [this](Call call) { Answer(call, ConsoleFile(call.request, call.names.front())); },
+       .key_needed = false});
 }
 
 // JSON only: a web page may send other types across origins without asking, JSON it may not.

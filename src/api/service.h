@@ -53,6 +53,7 @@ struct ServiceParts {
 //   route                          key needed   answers
 //   POST /v1/chat/completions      yes          api/chat_dialect.h
 //   GET  /v1/models, /v1/models/M  yes          api/models.h
+//   GET  /, /console/F             no           api/console.h
 //   GET  /metrics                  yes          Prometheus text; open like all else without keys
 //   GET  /health                   no           200 while the process lives
 //   GET  /ready                    no           200 only when a request can be served, else 503
@@ -87,6 +88,7 @@ class Service final : public net::HttpHandler {
 
  private:
   std::vector<Route> MakeRoutes();
+  void AddConsole(std::vector<Route>& routes);
   // An endpoint whose answers are a dialect's.
   Route AnswerRoute(const Dialect& dialect);
 

@@ -1,0 +1,89 @@
+// tests/browser/console.js
+// What the browser tests share: a server as a child process, Chromium, and a page that watches for
+// what must never happen (an error in the page, a request to anyone else).
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+
+const require = createRequire(`${process.env.PLUMB_BROWSER_MODULES}/`);
+const { chromium } = require("playwright-core");
+
+export const WAIT_MS = 15_000;
+
+// The address of a server that runs until `stop` is called.
+export async function startScripted(...flags) {
+  const child = spawn(process.env.PLUMB_SCRIPTED_SERVER, flags,
+    { stdio: ["pipe", "pipe", "inherit"] });
+  const lines = createInterface({ input: child.stdout });
+  const url = await new Promise((resolve, reject) => {
+    lines.once("line", resolve);
+    child.once("error", reject);
+    child.once("exit", (code) => reject(new Error(`the server ended: ${code}`)));
+  });
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  return {
+    url,
+    stop: async () => {
+      child.stdin.end();
+      await ended;
+    },
+  };
+}
+
+export async function startBrowser() {
+  return chromium.launch({
+    executablePath: process.env.PLUMB_CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu"],
+  });
+}
+
+// Opens `url` in a context of its own. `expected`: what the browser may print as errors (it prints
+// every answer that is not 200). `close` checks that nothing happened that must not.
+export async function openConsole(browser, url, { expected = [], ...options } = {}) {
+  const context = await browser.newContext({
+    locale: "en-US", viewport: { width: 1100, height: 800 }, ...options,
+  });
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  context.setDefaultTimeout(WAIT_MS);
+  const page = await context.newPage();
+  const errors = [];
+  const strangers = [];
+  page.on("console", (message) => {
+    if (!["error", "warning"].includes(message.type())) return;
+    if (!expected.some((pattern) => pattern.test(message.text()))) errors.push(message.text());
+  });
+  page.on("pageerror", (error) => errors.push(String(error)));
+  page.on("request", (request) => {
+    if (!request.url().startsWith(url)) strangers.push(request.url());
+  });
+  await page.goto(url);
+  const close = async () => {
+    await context.close();
+    assert.deepEqual(errors, []);
+    assert.deepEqual(strangers, []);
+  };
+  return { page, close };
+}
+
+export const messageBox = (page) => page.locator("#message");
+export const lastAnswer = (page) => page.locator(".turn.answer").last();
+
+// Sends by Enter.
+export async function send(page, text) {
+  await messageBox(page).fill(text);
+  await messageBox(page).press("Enter");
+}
+
+// Until the last answer has ended, however it did.
+export async function ended(page) {
+  await page.locator(".turn.answer:last-child[aria-busy=false]").waitFor();
+  return lastAnswer(page);
+}
+
+export async function ask(page, text) {
+  await send(page, text);
+  return ended(page);
+}
+
+export const clipboard = (page) => page.evaluate(() => navigator.clipboard.readText());
