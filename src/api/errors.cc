@@ -135,6 +135,11 @@ net::HttpResponse ErrorResponse(const ApiError& error) {
   return response;
 }
 
+void AddRequestId(net::HttpHeaders& headers, std::string_view request_id) {
+  headers.Add("X-Request-Id", std::string(request_id));
+  headers.Add("request-id", std::string(request_id));
+}
+
 bool IsJson(const net::HttpRequest& request) {
   const auto type = request.headers.Get("Content-Type");
   if (!type) return false;

@@ -22,7 +22,11 @@ struct ApiError {
   std::string param;  // path of the field at fault; empty = null
   std::string code;   // machine-readable; empty = null
   uint32_t retry_after_ms = 0;
+  std::string request_id = {};  // for dialects whose bodies have it
 };
+
+// What an API makes of it: the whole answer. ErrorResponse is OpenAI's.
+using ErrorShape = net::HttpResponse (*)(const ApiError& error);
 
 // By the table in STYLE.md. 413 for reason "request_too_large". `status` is not ok.
 ApiError ErrorFromStatus(const base::Status& status);
@@ -35,6 +39,9 @@ std::string ErrorJson(const ApiError& error);
 
 // The whole answer, Content-Type and Retry-After included (seconds, rounded up, at least 1).
 net::HttpResponse ErrorResponse(const ApiError& error);
+
+// Under both names that clients look for: X-Request-Id is OpenAI's, request-id Anthropic's.
+void AddRequestId(net::HttpHeaders& headers, std::string_view request_id);
 
 // Whether the body says it is "application/json", with or without parameters.
 bool IsJson(const net::HttpRequest& request);
