@@ -4,12 +4,12 @@
 // pushes are refused and pops drain what is left.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <utility>
+
+#include "base/mutex.h"
 
 namespace plumb::base {
 
@@ -22,46 +22,46 @@ class BoundedQueue {
   // False when full or closed; the value is then still the caller's.
   bool Push(T&& value) {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (closed_ || items_.size() >= size_max_) return false;
       items_.push_back(std::move(value));
     }
-    ready_.notify_one();
+    ready_.NotifyOne();
     return true;
   }
 
   // Waits for a value; nothing once closed and empty.
   std::optional<T> Pop() {
-    std::unique_lock lock(mutex_);
-    ready_.wait(lock, [&] { return closed_ || !items_.empty(); });
+    MutexLock lock(mutex_);
+    ready_.Wait(lock, [&]() HOLDS(mutex_) { return closed_ || !items_.empty(); });
     return TakeFront();
   }
 
   // Never waits.
   std::optional<T> TryPop() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return TakeFront();
   }
 
   void Close() {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       closed_ = true;
     }
-    ready_.notify_all();
+    ready_.NotifyAll();
   }
 
   bool closed() const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return closed_;
   }
   size_t size() const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return items_.size();
   }
 
  private:
-  std::optional<T> TakeFront() {
+  std::optional<T> TakeFront() HOLDS(mutex_) {
     if (items_.empty()) return std::nullopt;
     std::optional<T> value(std::move(items_.front()));
     items_.pop_front();
@@ -69,10 +69,10 @@ class BoundedQueue {
   }
 
   const size_t size_max_;
-  mutable std::mutex mutex_;
-  std::condition_variable ready_;
-  std::deque<T> items_;
-  bool closed_ = false;
+  mutable Mutex mutex_;
+  Condition ready_;
+  std::deque<T> items_ GUARDED_BY(mutex_);
+  bool closed_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace plumb::base

@@ -172,7 +172,7 @@ void HttpConnection::Dispatch() {
   phase_ = Phase::kAnswering;
   core_->requests.fetch_add(1, std::memory_order_relaxed);
   if (!drains) {
-    std::lock_guard lock(core_->mutex);
+    base::MutexLock lock(core_->mutex);
     ++core_->busy;
     counted_busy_ = true;
   }
@@ -284,8 +284,8 @@ void HttpConnection::FinishAnswer() {
 
 void HttpConnection::EndBusy() {
   if (!std::exchange(counted_busy_, false)) return;
-  std::lock_guard lock(core_->mutex);
-  if (--core_->busy == 0) core_->idle.notify_all();
+  base::MutexLock lock(core_->mutex);
+  if (--core_->busy == 0) core_->idle.NotifyAll();
 }
 
 void HttpConnection::ArmTimer(base::Duration time_max) {
@@ -346,7 +346,7 @@ void HttpConnection::Close(CloseKind kind) {
     if (on_close) on_close();
   }
   {
-    std::lock_guard lock(core_->mutex);
+    base::MutexLock lock(core_->mutex);
     core_->connections.erase(shared_from_this());
   }
   EndBusy();  // last: whoever waits for idle finds everything else done

@@ -7,12 +7,11 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 
+#include "base/mutex.h"
 #include "net/asio.h"
 #include "net/http_server.h"
 #include "net/outbox.h"
@@ -41,12 +40,11 @@ struct HttpServerCore {
   std::atomic<uint64_t> disconnects{0};
   std::atomic<uint64_t> write_stalls{0};
 
-  std::mutex mutex;
-  // All below: guarded by mutex.
-  std::set<std::shared_ptr<HttpConnection>> connections;  // the owner of each
-  bool stopping = false;
-  uint64_t busy = 0;  // exchanges begun and neither sent nor closed
-  std::condition_variable idle;
+  base::Mutex mutex;
+  std::set<std::shared_ptr<HttpConnection>> connections GUARDED_BY(mutex);  // the owner of each
+  bool stopping GUARDED_BY(mutex) = false;
+  uint64_t busy GUARDED_BY(mutex) = 0;  // exchanges begun and neither sent nor closed
+  base::Condition idle;                 // none is busy
 };
 
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "net/asio.h"
 #include "net/http_connection.h"
@@ -100,7 +101,7 @@ class HttpServer::Impl {
   tcp::acceptor acceptor_;
   asio::steady_timer accept_pause_;
   uint16_t port_ = 0;
-  std::mutex shutdown_mutex_;  // two callers of Shutdown: the second waits for the first
+  base::Mutex shutdown_mutex_;  // two callers of Shutdown: the second waits for the first
   std::vector<base::Thread> threads_;
 };
 
@@ -149,7 +150,7 @@ void HttpServer::Impl::OnAccept(ErrorCode error, tcp::socket socket) {
     auto connection = std::make_shared<HttpConnection>(core_, std::move(socket));
     size_t open = 0;
     {
-      std::lock_guard lock(core_->mutex);
+      base::MutexLock lock(core_->mutex);
       if (core_->stopping) return;
       open = core_->connections.size();
       if (open < core_->options.limits.connections_max + kRefusalsMax) {
@@ -165,11 +166,11 @@ void HttpServer::Impl::OnAccept(ErrorCode error, tcp::socket socket) {
 }
 
 void HttpServer::Impl::Shutdown() {
-  std::lock_guard shutdown_lock(shutdown_mutex_);
+  base::MutexLock shutdown_lock(shutdown_mutex_);
   if (threads_.empty()) return;
   std::vector<std::shared_ptr<HttpConnection>> connections;
   {
-    std::lock_guard lock(core_->mutex);
+    base::MutexLock lock(core_->mutex);
     core_->stopping = true;
     connections.assign(core_->connections.begin(), core_->connections.end());
   }
@@ -182,7 +183,7 @@ void HttpServer::Impl::Shutdown() {
   connections.clear();
   for (base::Thread& thread : threads_) thread.Join();
   threads_.clear();
-  std::lock_guard lock(core_->mutex);
+  base::MutexLock lock(core_->mutex);
   CHECK(core_->connections.empty()) << core_->connections.size() << " connections outlive Shutdown";
 }
 
@@ -204,9 +205,8 @@ void HttpServer::BeginDrain() { *impl_->core().draining = true; }
 
 bool HttpServer::WaitIdle(base::Duration timeout) {
   HttpServerCore& core = impl_->core();
-  std::unique_lock lock(core.mutex);
-  return core.idle.wait_for(lock, std::chrono::nanoseconds(timeout.ns),
-                            [&core] { return core.busy == 0; });
+  base::MutexLock lock(core.mutex);
+  return core.idle.WaitFor(lock, timeout, [&core]() HOLDS(core.mutex) { return core.busy == 0; });
 }
 
 void HttpServer::Shutdown() { impl_->Shutdown(); }
@@ -215,7 +215,7 @@ HttpServerStats HttpServer::stats() const {
   HttpServerCore& core = impl_->core();
   HttpServerStats stats;
   {
-    std::lock_guard lock(core.mutex);
+    base::MutexLock lock(core.mutex);
     stats.connections_open = core.connections.size();
   }
   stats.connections_accepted = core.connections_accepted;

@@ -78,7 +78,7 @@ void Outbox::WakeLocked() {
 }
 
 void Outbox::Respond(HttpResponse response) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   CHECK(state_ == State::kUnanswered) << "an exchange is answered once";
   keep_alive_ = options_.keep_alive && !*options_.draining;
   state_ = State::kEnded;
@@ -91,7 +91,7 @@ void Outbox::Respond(HttpResponse response) {
 }
 
 void Outbox::StartStream(int status, const HttpHeaders& headers) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   CHECK(MayHaveBody(status)) << status;
   CHECK(state_ == State::kUnanswered) << "an exchange is answered once";
   // The end of an HTTP/1.0 stream is the end of its connection.
@@ -105,7 +105,7 @@ void Outbox::StartStream(int status, const HttpHeaders& headers) {
 }
 
 bool Outbox::Write(std::string_view bytes) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   CHECK(state_ == State::kStreaming) << "Write needs StartStream before and no EndStream";
   if (closed_ || overflowed_) return false;
   if (bytes.empty() || options_.is_head) return true;
@@ -123,7 +123,7 @@ bool Outbox::Write(std::string_view bytes) {
 }
 
 void Outbox::EndStream() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   CHECK(state_ == State::kStreaming) << "EndStream needs StartStream before";
   state_ = State::kEnded;
   on_close_ = nullptr;
@@ -134,7 +134,7 @@ void Outbox::EndStream() {
 
 void Outbox::OnClose(std::function<void()> callback) {
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     CHECK(!on_close_) << "one OnClose callback per exchange";
     if (state_ == State::kEnded) return;
     if (!closed_) {
@@ -146,7 +146,7 @@ void Outbox::OnClose(std::function<void()> callback) {
 }
 
 void Outbox::Abandon() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   on_close_ = nullptr;
   if (closed_ || state_ == State::kEnded) return;
   abandoned_ = true;
@@ -154,17 +154,17 @@ void Outbox::Abandon() {
 }
 
 bool Outbox::closed() const {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return closed_ || overflowed_;
 }
 
 bool Outbox::ended() const {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return state_ == State::kEnded;
 }
 
 bool Outbox::overflowed() const {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return overflowed_;
 }
 
@@ -173,13 +173,13 @@ bool Outbox::MustCutLocked() const {
 }
 
 bool Outbox::Woken() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   wake_pending_ = false;
   return MustCutLocked();
 }
 
 Outbox::Taken Outbox::Take(std::string& bytes) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   bytes = std::exchange(pending_, {});
   in_flight_bytes_ = bytes.size();
   return {.ended = state_ == State::kEnded,
@@ -189,13 +189,13 @@ Outbox::Taken Outbox::Take(std::string& bytes) {
 }
 
 void Outbox::Sent(size_t bytes) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   CHECK(bytes <= in_flight_bytes_);
   in_flight_bytes_ -= bytes;
 }
 
 std::function<void()> Outbox::Close() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   closed_ = true;
   wake_ = nullptr;
   pending_ = {};

@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "net/http_server.h"
 
 namespace plumb::net {
@@ -67,24 +67,23 @@ class Outbox {
 
  private:
   enum class State { kUnanswered, kStreaming, kEnded };
-  void WakeLocked();
-  bool MustCutLocked() const;
+  void WakeLocked() HOLDS(mutex_);
+  bool MustCutLocked() const HOLDS(mutex_);
 
   const OutboxOptions options_;
   const base::SystemClock clock_;  // for Date only
-  mutable std::mutex mutex_;
-  // All below: guarded by mutex_.
-  std::function<void()> wake_;  // emptied by Close
-  std::function<void()> on_close_;
-  std::string pending_;
-  uint64_t in_flight_bytes_ = 0;
-  State state_ = State::kUnanswered;
-  bool chunked_ = false;
-  bool keep_alive_ = false;
-  bool wake_pending_ = false;
-  bool abandoned_ = false;
-  bool overflowed_ = false;
-  bool closed_ = false;
+  mutable base::Mutex mutex_;
+  std::function<void()> wake_ GUARDED_BY(mutex_);  // emptied by Close
+  std::function<void()> on_close_ GUARDED_BY(mutex_);
+  std::string pending_ GUARDED_BY(mutex_);
+  uint64_t in_flight_bytes_ GUARDED_BY(mutex_) = 0;
+  State state_ GUARDED_BY(mutex_) = State::kUnanswered;
+  bool chunked_ GUARDED_BY(mutex_) = false;
+  bool keep_alive_ GUARDED_BY(mutex_) = false;
+  bool wake_pending_ GUARDED_BY(mutex_) = false;
+  bool abandoned_ GUARDED_BY(mutex_) = false;
+  bool overflowed_ GUARDED_BY(mutex_) = false;
+  bool closed_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace plumb::net
