@@ -164,4 +164,10 @@ Result<std::optional<GrammarSpec>> ReadResponseFormat(const JsonValue& value,
                                      type_path));
 }
 
+std::string SchemaToTell(const std::optional<GrammarSpec>& grammar) {
+  if (!grammar || !grammar->begin.empty()) return "";
+  if (grammar->kind == GrammarKind::kJsonObject) return R"({"type": "json_object"})";
+  return grammar->kind == GrammarKind::kJsonSchema ? grammar->source : "";
+}
+
 }  // namespace plumb::api

@@ -19,4 +19,8 @@ namespace plumb::api {
 base::Result<std::optional<text::GrammarSpec>> ReadResponseFormat(const JsonValue& value,
                                                                   const std::string& path);
 
+// What a model that is told of it answers by: a JSON format of the whole answer, as a schema; else
+// nothing.
+std::string SchemaToTell(const std::optional<text::GrammarSpec>& grammar);
+
 }  // namespace plumb::api
