@@ -107,7 +107,9 @@ void SchedulerSim::CheckPriorities() {
 }
 
 // Tenants of one priority that both have somebody waiting are served alike: they differ by no more
-// than what all seats may hold when the one comes, and then again before the other's turn.
+// than what all seats may hold when the one comes, and then again before the other's turn. What a
+// seat may hold is what a sequence takes in all: with one token in seventeen rows right, as guesses
+// go, that is many times its length.
 void SchedulerSim::CheckFairness() {
   if (!config_.one_priority) return;
   std::vector<bool> waits(config_.tenants, false);

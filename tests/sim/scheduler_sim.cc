@@ -245,7 +245,8 @@ void SchedulerSim::Compute(const PlannedRows& item) {
     return rows + price * static_cast<double>(engine::KeysOf(position, rows));
   };
   served_[item.sequence->tenant] += work(item.position, item.rows);
-  dearest_ = std::max(dearest_, work(0, config_.length_max));
+  sequence.work += work(item.position, item.rows);
+  dearest_ = std::max({dearest_, work(0, config_.length_max), sequence.work});
 }
 
 void SchedulerSim::Sample(const PlannedRows& item) {

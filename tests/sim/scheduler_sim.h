@@ -27,6 +27,7 @@ struct SimSequence {
   std::vector<base::TokenId> tokens;  // [length_max + kDraftsMax]
   std::vector<uint64_t> slots;        // of each known token, as its own key computes them
   uint32_t blocked_steps = 0;         // waited in vain behind lower priorities
+  double work = 0;                    // all that it took: wrong guesses and beginning again too
 };
 
 struct SchedulerSimConfig {
@@ -91,7 +92,7 @@ class SchedulerSim {
     double first = 0, second = 0;
   };
   std::vector<Race> races_;  // [tenants, tenants]
-  double dearest_ = 0;       // work of a sequence of length_max
+  double dearest_ = 0;       // work of one sequence: the most so far, or of length_max at once
   uint64_t steps_ = 0, steps_allowed_ = 0, kept_drafts_ = 0;
   std::string failure_;
 };
