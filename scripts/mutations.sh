@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Plants known bugs, one at a time, and fails unless the simulation catches each:
-# ./scripts/mutations.sh [NAME...]    (default: every tests/sim/mutations/*.patch)
+# ./scripts/mutations.sh [NAME... | --some COUNT]    (default: every tests/sim/mutations/*.patch)
+# --some: so many, which follow from the commit, so that each commit tries others.
 # In a copy of the tree under build/mutations. A table at the end says by which seed and rule each
 # was caught. Options of the run: MUTATION_SEEDS (default 60), MUTATION_SECONDS_MAX (120).
 set -euo pipefail
@@ -79,10 +80,29 @@ mutate() {
   [[ $verdict == caught* ]]
 }
 
+all_names() {
+  local patch
+  for patch in "$PATCHES"/*.patch; do basename "$patch" .patch; done
+}
+
+# some_names COUNT: from the place that the commit says, around the end.
+some_names() {
+  local names count=$1 number first i
+  mapfile -t names < <(all_names)
+  number=$(git -C "$ROOT" rev-parse --short=7 HEAD 2>/dev/null) || number=0
+  first=$((16#${number:0:7} % ${#names[@]}))
+  for ((i = 0; i < count && i < ${#names[@]}; ++i)); do
+    echo "${names[(first + i * 7) % ${#names[@]}]}"
+  done
+}
+
 main() {
   local names=("$@") name survivors=0 table=$FOLDER/table
   if ((${#names[@]} == 0)); then
-    for name in "$PATCHES"/*.patch; do names+=("$(basename "$name" .patch)"); done
+    mapfile -t names < <(all_names)
+  elif [[ ${names[0]} == --some ]]; then
+    [[ ${names[1]:-} =~ ^[1-9][0-9]*$ ]] || die "--some takes a number"
+    mapfile -t names < <(some_names "${names[1]}")
   fi
   for name in "${names[@]}"; do
     [[ -f $PATCHES/$name.patch ]] || die "no mutation '$name' in ${PATCHES#"$ROOT"/}"

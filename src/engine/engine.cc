@@ -13,7 +13,7 @@ void Engine::Run() {
   for (;;) {
     // With other weights waiting, the last request may have ended since they came: it is their
     // turn.
-    if (active_ == 0 && !swap_pending_.load(std::memory_order_acquire)) {
+    if (active_ == 0 && !swap_.pending.load(std::memory_order_acquire)) {
       auto arrival = arrivals_.Pop();  // the only place where an idle engine waits
       if (!arrival) return;            // closed by Drain
       if (*arrival != nullptr) Accept(std::move(*arrival), clock_.Now());
@@ -53,7 +53,7 @@ void Engine::Receive(base::Instant now) {
   }
   if (host_ended) RemoveWhatHostEnded();
   EndOverdueAndCancelled(now, cancelling);
-  if (swap_pending_.load(std::memory_order_acquire)) ServeSwap();
+  if (swap_.pending.load(std::memory_order_acquire)) ServeSwap();
   UpdateGauges();
   PostHandOver();  // before the forward: an end does not wait for it
   FreeWhatEnded();
@@ -113,9 +113,7 @@ void Engine::Remove(Sample& sample) {
   scheduler_.Remove(sample.sequence);
   CHECK(live.unfinished > 0);
   if (--live.unfinished == 0) --active_;
-  if (sample.started) return;
-  std::lock_guard lock(registry_mutex_);
-  --waiting_;
+  if (!sample.started) LeaveQueue(sample);
 }
 
 HandedSample Engine::NewHanded(Sample& sample) {
@@ -191,6 +189,8 @@ void Engine::UpdateGauges() {
   }
   if (const auto& checkpoints = memory_.checkpoints; checkpoints != nullptr) {
     counters_.checkpoints.store(checkpoints->stored(), std::memory_order_relaxed);
+    counters_.checkpoints_stored.store(checkpoints->added(), std::memory_order_relaxed);
+    counters_.checkpoint_hits.store(scheduler_.pages().resumed(), std::memory_order_relaxed);
     counters_.checkpoint_evictions.store(checkpoints->evictions(), std::memory_order_relaxed);
   }
 }

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -31,8 +30,10 @@
 #include "engine/sampler.h"
 #include "engine/scheduler.h"
 #include "engine/speculation.h"
+#include "engine/stall_watch.h"
 #include "engine/stats.h"
 #include "engine/step_cost.h"
+#include "engine/weights_swap.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
 
@@ -96,7 +97,7 @@ class Engine final : public Generator {
   EngineStats stats() const;
   // When the last step ended, or work first arrived after a pause.
   base::Instant LastProgress() const;
-  // False when the thread is stuck (options.watchdog) or the engine is not taking requests.
+  // False when a thread is stuck (options.watchdog) or the engine is not taking requests.
   bool Healthy() const;
 
  private:
@@ -118,7 +119,10 @@ class Engine final : public Generator {
   // Of Submit. Thread: any.
   std::unique_ptr<LiveRequest> MakeLive(Request request, EventSink& sink) const;
   base::Status Enqueue(std::unique_ptr<LiveRequest> live);
+  base::Status CheckRoom(const Request& request);  // registry_mutex_ is held
   base::Status Refuse(base::Code code, std::string message, uint32_t retry_after_ms);
+  void LeaveQueue(const Sample& sample);  // it waits no more; thread: engine
+  bool hangs() const { return stalled_.load() || stall_watch_.host_hangs(); }
   // The names of the prompt's whole pages, after their root.
   std::vector<base::Hash256> PromptChain(const Request& request) const;
 
@@ -163,9 +167,11 @@ class Engine final : public Generator {
   base::Result<bool> EndsAfter(TokenId token, HandedSample& handed) const;
   std::span<float> LogitsRow(uint32_t row);
 
-  // What the host's work calls (HostWork::Surroundings), and the watchdog. Thread: the host's.
+  // What the host's work calls (HostWork::Surroundings). Thread: the host's.
   void Forget(const LiveRequest& live);
-  void Watch();
+  // What stall_watch_ calls, and of it. Thread: its own.
+  bool EngineHangs();
+  bool FailAll();
   std::vector<LiveRequest*> Registered();
   bool Overdue() const;  // registry_mutex_ is held
   bool IsDraining() const;
@@ -224,27 +230,17 @@ class Engine final : public Generator {
   std::unordered_map<uint64_t, LiveRequest*> registry_;  // what has not ended for its sink
   base::Hash256 identity_;                               // of the model, in page names
   std::atomic<uint32_t> weights_version_{1};             // written under registry_mutex_
-  uint32_t waiting_ = 0;                                 // samples that have not begun
+  uint32_t waiting_ = 0, waiting_batch_ = 0;             // samples that have not begun
   bool draining_ = false;
 
-  WatchdogLooks looks_;  // thread: the host's
-
-  // A swap under way. Guarded by swap_mutex_.
-  struct Swap {
-    model::Model* model = nullptr;  // null: none is wanted (any more)
-    std::string content;
-    bool in_progress = false;
-  };
-  std::mutex swap_mutex_;
-  std::condition_variable swap_changed_;
-  Swap swap_;
-  std::atomic<bool> swap_pending_{false};  // a hint for the loop, without the lock
-
+  WeightsSwap swap_;
+  StallLooks engine_looks_;  // thread: stall_watch_'s
   HostWork host_work_;
   HostThread host_;  // last but the thread: it uses the rest
   std::atomic<bool> started_{false};
   std::mutex thread_mutex_;
   base::Thread thread_;  // guarded by thread_mutex_
+  StallWatch stall_watch_;
 };
 
 }  // namespace plumb::engine

@@ -263,5 +263,106 @@ TEST_P(Watchdog, FailsWhatIsLiveOnceWhenTheEngineHangs) {
 
 INSTANTIATE_TEST_SUITE_P(Modes, Watchdog, testing::Bool());
 
+// A grammar that calls out before each of its masks.
+class CallingGrammar final : public text::Grammar {
+ public:
+  explicit CallingGrammar(std::function<void()> before_mask)
+      : before_mask_(std::move(before_mask)) {}
+  std::unique_ptr<text::GrammarState> NewState() const override {
+    return std::make_unique<State>(before_mask_);
+  }
+
+ private:
+  class State final : public text::GrammarState {
+   public:
+    explicit State(const std::function<void()>& before_mask) : before_mask_(before_mask) {}
+    base::Status FillMask(std::span<uint32_t> mask) override {
+      before_mask_();
+      return inner_.FillMask(mask);
+    }
+    base::Status Accept(TokenId token) override { return inner_.Accept(token); }
+    void Rollback(uint32_t tokens) override { inner_.Rollback(tokens); }
+    uint32_t CountAllowed(std::span<const TokenId> tokens) override {
+      return inner_.CountAllowed(tokens);
+    }
+    void AppendForced(uint32_t max, std::vector<TokenId>& out) override {
+      inner_.AppendForced(max, out);
+    }
+    bool Complete() override { return inner_.Complete(); }
+
+   private:
+    const std::function<void()>& before_mask_;
+    FakeGrammarState inner_{{.seed = 3}};
+  };
+  const std::function<void()> before_mask_;
+};
+
+TEST_F(Async, AMaskThatNeverComesFailsWhatIsLive) {
+  Make({.watchdog = base::Milliseconds(100)});
+  Milestones asked, released;
+  Request masked = Simple(), plain = Simple();
+  masked.sampling.ignore_end = false;
+  masked.grammar = std::make_shared<CallingGrammar>([&] {
+    asked.Pass();
+    released.AwaitAtLeast(1);
+  });
+  Collector& first = Submit(masked);
+  Collector& second = Submit(plain);
+  engine_->Start();
+  asked.AwaitAtLeast(1);
+  EXPECT_TRUE(engine_->Healthy());
+  while (!first.Ended() || !second.Ended()) clock_.Advance(base::Milliseconds(101));
+  for (const Collector* sink : {&first, &second}) {
+    EXPECT_EQ(sink->answer().finish->status.reason(), "engine_stalled");
+  }
+  EXPECT_FALSE(engine_->Healthy());
+  const Request refused = Simple();
+  EXPECT_EQ(engine_->Submit(refused, Add(refused)).code(), base::Code::kUnavailable);
+
+  released.Pass();
+  while (!engine_->Healthy()) {
+  }
+  const Request next = Simple();
+  Collector& sink = Submit(next);
+  sink.WaitForEnd();
+  ExpectExact(next, sink);
+  engine_->Drain(base::kNever);
+  EXPECT_EQ(engine_->stats().pages_used, 0u);
+  EXPECT_EQ(engine_->stats().requests_failed_by_watchdog, 2u);
+}
+
+// Waits in its last event.
+class HangingSink final : public EventSink {
+ public:
+  void OnEvent(TokenEvent event) override {
+    if (!event.finish) return;
+    entered.Pass();
+    released.AwaitAtLeast(1);
+  }
+  Milestones entered, released;
+};
+
+TEST_F(Async, ASinkThatNeverReturnsTurnsItRedThoughTheEngineHasNothingToDo) {
+  Make({.watchdog = base::Milliseconds(100)});
+  HangingSink hanging;
+  ASSERT_TRUE(engine_->Submit(Simple(3), hanging).ok());
+  engine_->Start();
+  hanging.entered.AwaitAtLeast(1);
+  EXPECT_TRUE(engine_->Healthy());
+  while (engine_->Healthy()) clock_.Advance(base::Milliseconds(101));
+  const Request refused = Simple();
+  EXPECT_EQ(engine_->Submit(refused, Add(refused)).code(), base::Code::kUnavailable);
+  EXPECT_EQ(engine_->stats().requests_failed_by_watchdog, 0u) << "nobody else is here";
+
+  hanging.released.Pass();
+  while (!engine_->Healthy()) {
+  }
+  const Request next = Simple();
+  Collector& sink = Submit(next);
+  sink.WaitForEnd();
+  ExpectExact(next, sink);
+  engine_->Drain(base::kNever);
+}
+
 }  // namespace
 }  // namespace plumb::engine

@@ -11,9 +11,11 @@
 #include "kvcache/page_chain.h"
 
 namespace plumb::engine {
+
 base::Status Engine::Submit(Request request, EventSink& sink) {
-  RETURN_IF_ERROR(CheckRequest(
-      request, {.vocabulary_size = info_.vocabulary_size, .context_max = context_max_}));
+  RETURN_IF_ERROR(CheckRequest(request, {.vocabulary_size = info_.vocabulary_size,
+                                         .context_max = context_max_,
+                                         .has_draft_model = options_.draft_model != nullptr}));
   return Enqueue(MakeLive(std::move(request), sink));
 }
 
@@ -38,6 +40,9 @@ std::unique_ptr<LiveRequest> Engine::MakeLive(Request request, EventSink& sink) 
     if (describes) sequence.logits_from = 0;
     if (info_.replay_rows > 0) {
       sequence.replay_from = sequence.length - std::min(sequence.length, info_.replay_rows);
+      sequence.resume_max = sequence.replay_from;
+    } else if (states_ != nullptr) {
+      sequence.resume_max = sequence.length - 1;
     }
     sequence.full_pass = describes && sequence.replay_from > 0;
   }
@@ -67,33 +72,56 @@ std::vector<base::Hash256> Engine::PromptChain(const Request& request) const {
 }
 
 base::Status Engine::Enqueue(std::unique_ptr<LiveRequest> live) {
-  const uint64_t id = static_cast<uint64_t>(live->request.id);
-  const uint32_t samples = live->request.samples;
-  const base::Instant arrival = live->arrival;
+  const Request& request = live->request;
   std::lock_guard lock(registry_mutex_);
+  RETURN_IF_ERROR(CheckRoom(request));
+  if (registry_.empty()) last_progress_ns_.store(live->arrival.ns, std::memory_order_relaxed);
+  registry_.emplace(static_cast<uint64_t>(request.id), live.get());
+  waiting_ += request.samples;
+  if (request.priority == Priority::kBatch) waiting_batch_ += request.samples;
+  counters_.requests.fetch_add(1, std::memory_order_relaxed);
+  CHECK(arrivals_.Push(std::move(live))) << "as many requests as waiting samples fit the queue";
+  return base::OkStatus();
+}
+
+base::Status Engine::CheckRoom(const Request& request) {
   if (draining_) {
     return Refuse(base::Code::kUnavailable, "the server is stopping; try another one",
                   options_.retry_after_ms);
   }
-  if (stalled_.load(std::memory_order_relaxed)) {
+  if (hangs()) {
     return Refuse(base::Code::kUnavailable, "the engine makes no progress; try another server",
                   options_.retry_after_ms);
   }
+  const uint64_t id = static_cast<uint64_t>(request.id);
   if (registry_.contains(id)) {
     return base::InvalidArgument("id", fmt::format("request id {} is in use", id));
   }
-  if (waiting_ + samples > options_.waiting_max) {
+  if (waiting_ + request.samples > options_.waiting_max) {
     return Refuse(base::Code::kOverloaded,
                   fmt::format("{} answers wait already, of {} that may; try again later", waiting_,
                               options_.waiting_max),
                   retry_after_.Refuse());
   }
-  if (registry_.empty()) last_progress_ns_.store(arrival.ns, std::memory_order_relaxed);
-  registry_.emplace(id, live.get());
-  waiting_ += samples;
-  counters_.requests.fetch_add(1, std::memory_order_relaxed);
-  CHECK(arrivals_.Push(std::move(live))) << "as many requests as waiting samples fit the queue";
+  if (request.priority == Priority::kBatch &&
+      waiting_batch_ + request.samples > options_.waiting_batch_max) {
+    return Refuse(
+        base::Code::kOverloaded,
+        fmt::format("{} answers of batch priority wait already, of {} that may; try again "
+                    "later",
+                    waiting_batch_, options_.waiting_batch_max),
+        retry_after_.Refuse());
+  }
   return base::OkStatus();
+}
+
+void Engine::LeaveQueue(const Sample& sample) {
+  std::lock_guard lock(registry_mutex_);
+  CHECK(waiting_ > 0);
+  --waiting_;
+  if (sample.request.request.priority != Priority::kBatch) return;
+  CHECK(waiting_batch_ > 0);
+  --waiting_batch_;
 }
 
 base::Status Engine::Refuse(base::Code code, std::string message, uint32_t retry_after_ms) {
@@ -126,6 +154,7 @@ void Engine::Drain(base::Instant deadline) {
   if (thread_.joinable()) {
     thread_.Join();
     host_.Stop();
+    stall_watch_.Stop();
   } else {
     while (Step()) {
     }
@@ -134,7 +163,13 @@ void Engine::Drain(base::Instant deadline) {
 
 void Engine::Stop() { Drain(base::Instant{INT64_MIN}); }
 
-EngineStats Engine::stats() const { return counters_.Read(pool_->total()); }
+EngineStats Engine::stats() const {
+  EngineStats stats = counters_.Read(pool_->total());
+  stats.page_bytes = memory_.plan.page_bytes;
+  stats.state_bytes = memory_.plan.state_bytes;
+  stats.checkpoint_bytes = memory_.plan.checkpoint_bytes;
+  return stats;
+}
 
 base::Instant Engine::LastProgress() const {
   return {last_progress_ns_.load(std::memory_order_relaxed)};
@@ -142,7 +177,7 @@ base::Instant Engine::LastProgress() const {
 
 bool Engine::Healthy() const {
   std::lock_guard lock(registry_mutex_);
-  if (draining_ || stalled_.load(std::memory_order_relaxed)) return false;
+  if (draining_ || hangs()) return false;
   return !Overdue();
 }
 
@@ -151,20 +186,21 @@ bool Engine::Overdue() const {
          clock_.Now() - LastProgress() > options_.watchdog;
 }
 
-void Engine::Watch() {
-  if (!looks_.StandsStill(LastProgress())) return;
-  {
-    std::lock_guard lock(registry_mutex_);
-    if (stalled_.load(std::memory_order_relaxed) || !Overdue()) return;
-    stalled_.store(true, std::memory_order_relaxed);
-  }
+bool Engine::EngineHangs() {
+  const bool stands_still = engine_looks_.StandsStill(LastProgress().ns);
+  std::lock_guard lock(registry_mutex_);
+  if (stands_still && Overdue()) stalled_.store(true);
+  return stalled_.load();
+}
+
+bool Engine::FailAll() {
   const base::Status status =
       base::Status(base::Code::kUnavailable,
                    fmt::format("the engine made no progress for {:.1f} s; try another server",
                                options_.watchdog.seconds()))
           .WithReason("engine_stalled")
           .WithRetryAfterMs(options_.retry_after_ms);
-  host_work_.FailAll(
+  return host_work_.FailAll(
       [this] {
         std::vector<LiveRequest*> live = Registered();
         counters_.requests_failed_by_watchdog.fetch_add(live.size(), std::memory_order_relaxed);

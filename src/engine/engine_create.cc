@@ -14,6 +14,9 @@ namespace {
 EngineOptions Clamped(EngineOptions options, const model::Model& model) {
   options.rows_max = std::min(options.rows_max, model.rows_max());
   options.prefill_rows_max = std::min(options.prefill_rows_max, options.rows_max);
+  if (options.waiting_batch_max == 0) {
+    options.waiting_batch_max = std::max(kSamplesMax, options.waiting_max / 4 * 3);
+  }
   options.sequences_max =
       std::min({options.sequences_max, model.logits_rows_max(), options.rows_max});
   return options;
@@ -29,6 +32,10 @@ base::Status CheckOptions(const EngineOptions& options) {
   constexpr uint32_t kMax = 1u << 20;
   RETURN_IF_ERROR(CheckOption("sequences_max", options.sequences_max, 1, kMax));
   RETURN_IF_ERROR(CheckOption("waiting_max", options.waiting_max, kSamplesMax, kMax));
+  if (options.waiting_batch_max > 0) {
+    RETURN_IF_ERROR(CheckOption("waiting_batch_max", options.waiting_batch_max, kSamplesMax,
+                                options.waiting_max));
+  }
   RETURN_IF_ERROR(CheckOption("rows_max", options.rows_max, 1, kMax));
   if (options.speculation == Speculation::kServer) {
     return base::InvalidArgument("speculation", "speculation cannot be left to the server here");
@@ -51,14 +58,8 @@ base::Result<std::unique_ptr<ModelDrafter>> MakeModelDrafter(const model::Model&
   if (options.draft_model == nullptr) return std::unique_ptr<ModelDrafter>();
   RETURN_IF_ERROR(CheckSameTokens(*options.draft_tokenizer, tokenizer));
   return ModelDrafter::Create(*options.draft_model, CandidateCount(model, tokenizer), clock,
-                              {.kv_budget_bytes = options.draft_kv_budget_bytes});
-}
-
-// How often the host's thread looks whether the engine still turns, in real time.
-base::Duration WatchPeriod(base::Duration watchdog) {
-  if (watchdog.ns <= 0) return base::Seconds(1);
-  const int64_t quarter = watchdog.ns / 4;
-  return {std::clamp(quarter, base::Milliseconds(10).ns, base::Seconds(1).ns)};
+                              {.kv_budget_bytes = options.draft_kv_budget_bytes,
+                               .never_sampled = model.info().never_sampled});
 }
 
 }  // namespace
@@ -74,7 +75,9 @@ base::Result<std::unique_ptr<Engine>> Engine::Create(model::Model& model,
     return base::Unsupported(fmt::format("a vocabulary of {} tokens; up to {} are supported",
                                          info.vocabulary_size, kVocabularySizeMax));
   }
-  if (tokenizer.size() == 0) return base::InvalidArgument("model", "its tokenizer has no tokens");
+  if (!Sampler::CanSample(CandidateCount(model, tokenizer), info.never_sampled)) {
+    return base::InvalidArgument("model", "it has no token that may be sampled");
+  }
   const EngineOptions clamped = Clamped(options, model);
   ASSIGN_OR_RETURN(auto memory, EngineMemory::Create(model, clamped));
   ASSIGN_OR_RETURN(auto drafter, MakeModelDrafter(model, tokenizer, clock, clamped));
@@ -121,13 +124,18 @@ Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const base
       host_(host_work_, {.samples_max = options.waiting_max + kSeatsHeldMax * options.sequences_max,
                          .rows_max = logits_rows_max_,
                          .words_per_mask = (info_.vocabulary_size + 31) / 32,
-                         .synchronous = options.synchronous,
-                         .watch_period = WatchPeriod(options.watchdog),
-                         .watch = [this] { Watch(); }}) {
+                         .synchronous = options.synchronous}),
+      stall_watch_({.clock = clock,
+                    .limit = options.watchdog,
+                    .engine_hangs = [this] { return EngineHangs(); },
+                    .host_busy = [this] { return host_.busy(); },
+                    .host_progress = [this] { return host_work_.progress(); },
+                    .fail_all = [this] { return FailAll(); }}) {
   const uint32_t samplers = options.pool != nullptr ? options.pool->threads() : 1;
   samplers_.reserve(samplers);
   while (samplers_.size() < samplers) {
-    samplers_.emplace_back(info_.vocabulary_size, CandidateCount(model, tokenizer));
+    samplers_.emplace_back(info_.vocabulary_size, CandidateCount(model, tokenizer),
+                           info_.never_sampled);
   }
   live_.reserve(size_t{options.waiting_max} + options.sequences_max);
   guessing_.reserve(options.sequences_max);
@@ -143,6 +151,7 @@ void Engine::Start() {
   CHECK(!started_.exchange(true)) << "an engine starts once";
   host_.Start();
   thread_ = base::Thread("engine", [this] { Run(); });
+  stall_watch_.Start();
 }
 
 }  // namespace plumb::engine

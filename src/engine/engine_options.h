@@ -19,11 +19,14 @@ namespace plumb::engine {
 
 // The model's own rows_max and logits_rows_max bound these too.
 struct EngineOptions {
-  uint64_t kv_budget_bytes = 1ull << 30;  // keys and values
+  uint64_t kv_budget_bytes = 1ull << 30;  // pages, states and checkpoints (engine_memory.h)
   uint32_t sequences_max = 64;            // samples that run at once
   uint32_t waiting_max = 512;             // samples accepted and not yet started; >= kSamplesMax
-  uint32_t rows_max = 512;                // rows of a step
-  uint32_t prefill_rows_max = 256;        // prompt rows of a step
+  // Of them, those of batch priority, so that they do not keep others out; in [kSamplesMax,
+  // waiting_max]. 0 = three quarters, but kSamplesMax at least.
+  uint32_t waiting_batch_max = 0;
+  uint32_t rows_max = 512;          // rows of a step
+  uint32_t prefill_rows_max = 256;  // prompt rows of a step
   // Prompt rows and drafts are also limited by the time they take (step_limit.h). `step_target`: of
   // a step in which nobody waits for a next token, the bound on how late an arrival, a cancellation
   // or a deadline is seen; 0 = no such limit. `itl_target`: between two tokens of a running answer;
@@ -33,16 +36,15 @@ struct EngineOptions {
   // Computed pages are kept and reused by requests that begin alike (docs/prefix_cache.md).
   bool prefix_cache = true;
   // Of models that need a checkpoint beside the pages to go on from: how many are kept, each of
-  // ModelInfo::checkpoint_bytes, besides kv_budget_bytes. 0 = as many as an eighth of that holds,
-  // but four for each of sequences_max.
+  // ModelInfo::checkpoint_bytes. 0 = by the budget. Never more than there are pages.
   uint32_t checkpoints_max = 0;
   // Names every byte of the model's files; a part of the pages' names.
   std::string model_content;
   // Masks and events are done on the engine's thread between two forwards, not beside them: slower,
   // easier to follow, and the same answers.
   bool synchronous = false;
-  // When work is pending and no step has ended for so long, Healthy() turns false and what is live
-  // fails. 0 = never.
+  // When work is pending and no step has ended for so long, or the thread of masks and events has
+  // not gone on, Healthy() turns false and what is live fails. 0 = never.
   base::Duration watchdog = base::Seconds(30);
   uint32_t retry_after_ms = 1000;  // told to whoever is refused, when nothing is measured
 

@@ -48,7 +48,7 @@ class Workload {
                stateful ? DrawShape(seed) : HashStateShape()),
         drafter_(seed, static_cast<uint32_t>(rng_.Below(11)), kVocabularySize) {
     EngineOptions options;
-    options.kv_budget_bytes = (6 + rng_.Below(20)) * kvcache::PagePool::kAlignment;
+    const auto pages = static_cast<uint32_t>(6 + rng_.Below(20));
     options.sequences_max = static_cast<uint32_t>(1 + rng_.Below(12));
     options.rows_max = options.sequences_max + static_cast<uint32_t>(rng_.Below(200));
     options.prefill_rows_max = static_cast<uint32_t>(1 + rng_.Below(options.rows_max));
@@ -59,7 +59,10 @@ class Workload {
     options.watchdog = base::Duration{0};  // the clock stands still, but machines may be slow
     if (rng_.Below(3) > 0) options.unweighed_drafter = &drafter_;
     if (rng_.Below(2) == 0) options.pool = &pool_;
+    // Ids that its grammars never leave alone.
+    if (seed % 2 == 0) model_.set_never_sampled({TokenId{'E'}, TokenId{'7'}, TokenId{258}});
     if (stateful) options.checkpoints_max = static_cast<uint32_t>(rng_.Below(6));
+    GivePages(options, model_.info(), pages);
     // Steps take some time, so that costs are learned and steps are limited by them.
     model_.before_forward = [this] {
       clock_.Advance(base::Milliseconds(static_cast<int64_t>(1 + forward_rng_.Below(20))));
@@ -212,6 +215,18 @@ TEST_P(AnyMix, GivesTheAnswersOfEachAlone) {
   EXPECT_GT(sum.prefix_hits, 0u);
   EXPECT_GT(sum.drafts_kept, 100u);
   EXPECT_GT(sum.draft_rows, sum.drafts_kept + 100);
+}
+
+// Other workloads for each --gtest_random_seed: tests/sim/new_seeds.sh takes one from the commit.
+TEST(NewSeeds, GiveTheAnswersOfEachAlone) {
+  constexpr uint64_t kWorkloads = 10;
+  const uint64_t first = 1'000'000 + uint64_t{kWorkloads} * GTEST_FLAG_GET(random_seed);
+  for (uint64_t seed = first; seed < first + kWorkloads; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Workload workload(seed, seed % 2 == 0);
+    workload.Run();
+    if (HasFailure()) return;
+  }
 }
 
 std::string NameOf(const testing::TestParamInfo<std::tuple<bool, uint64_t>>& info) {

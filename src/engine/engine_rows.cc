@@ -149,8 +149,7 @@ void Engine::Begin(Sample& sample) {
         speculator_.Begin(request.speculation, request.sampling, sample.index, sequence.length_max);
   }
   counters_.prompt_tokens.fetch_add(request.prompt.size(), std::memory_order_relaxed);
-  std::lock_guard lock(registry_mutex_);
-  --waiting_;
+  LeaveQueue(sample);
 }
 
 void Engine::AddTarget(const PlannedRows& item, uint32_t first_row) {

@@ -36,6 +36,11 @@ base::Status CheckEnough(const char* what, uint64_t value, uint64_t needed) {
 base::Status Engine::CheckSwap(const model::Model& model) const {
   const model::ModelInfo& info = model.info();
   RETURN_IF_ERROR(CheckEqual("vocabulary", info.vocabulary_size, info_.vocabulary_size));
+  if (info.never_sampled != info_.never_sampled) {
+    return base::InvalidArgument("model",
+                                 "it never says other tokens than the model it would replace; "
+                                 "restart with it instead");
+  }
   RETURN_IF_ERROR(CheckEqual("size of a page", info.page_bytes, info_.page_bytes));
   RETURN_IF_ERROR(CheckEqual("size of a state", info.state_bytes, info_.state_bytes));
   RETURN_IF_ERROR(
@@ -51,13 +56,15 @@ base::Status Engine::CheckSwap(const model::Model& model) const {
 base::Result<uint32_t> Engine::SwapModel(model::Model& model, std::string content,
                                          base::Instant deadline) {
   RETURN_IF_ERROR(CheckSwap(model));
-  std::unique_lock lock(swap_mutex_);
+  std::unique_lock lock(swap_.mutex);
   if (swap_.in_progress) {
     return base::Status(base::Code::kUnavailable, "other weights are being put in place already")
         .WithReason("swap_in_progress");
   }
-  swap_ = {.model = &model, .content = std::move(content), .in_progress = true};
-  swap_pending_.store(true, std::memory_order_release);
+  swap_.model = &model;
+  swap_.content = std::move(content);
+  swap_.in_progress = true;
+  swap_.pending.store(true, std::memory_order_release);
   arrivals_.Push(nullptr);  // wakes an idle loop; one that is not idle needs no waking
   base::Status status;
   while (swap_.model != nullptr) {
@@ -71,7 +78,7 @@ base::Result<uint32_t> Engine::SwapModel(model::Model& model, std::string conten
     if (!status.ok()) {
       swap_.model = nullptr;
     } else if (started_.load()) {
-      swap_changed_.wait_for(lock, kLookPeriod);
+      swap_.changed.wait_for(lock, kLookPeriod);
     } else {
       lock.unlock();
       Step();
@@ -84,7 +91,7 @@ base::Result<uint32_t> Engine::SwapModel(model::Model& model, std::string conten
 }
 
 void Engine::ServeSwap() {
-  std::lock_guard lock(swap_mutex_);
+  std::lock_guard lock(swap_.mutex);
   if (swap_.model != nullptr) {
     scheduler_.Pause(true);
     // One that was preempted before its first row counts as begun there, and so here.
@@ -97,10 +104,10 @@ void Engine::ServeSwap() {
     }
     Exchange();
     swap_.model = nullptr;
-    swap_changed_.notify_all();
+    swap_.changed.notify_all();
   }
   scheduler_.Pause(false);
-  swap_pending_.store(false, std::memory_order_relaxed);
+  swap_.pending.store(false, std::memory_order_relaxed);
 }
 
 void Engine::Exchange() {

@@ -176,6 +176,7 @@ TEST_F(EngineTest, RefusesWhatIsOutOfRangeAndNamesTheField) {
     r.sampling.top_logprobs = kTopLogprobsMax + 1;
   });
   refused("sampling.tokens_max", [](Request& r) { r.sampling.tokens_max = 0; });
+  refused("speculation", [](Request& r) { r.speculation = Speculation::kDraft; });
   EXPECT_FALSE(engine_->Step());
 }
 
@@ -212,6 +213,8 @@ TEST_F(EngineTest, RefusesOptionsOutOfRange) {
   EXPECT_EQ(field({.kv_budget_bytes = 100}), "kv_budget_bytes");
   EXPECT_EQ(field({.sequences_max = 0}), "sequences_max");
   EXPECT_EQ(field({.waiting_max = kSamplesMax - 1}), "waiting_max");
+  EXPECT_EQ(field({.waiting_batch_max = kSamplesMax - 1}), "waiting_batch_max");
+  EXPECT_EQ(field({.waiting_max = 20, .waiting_batch_max = 21}), "waiting_batch_max");
   EXPECT_EQ(field({.rows_max = 0}), "rows_max");
   EXPECT_EQ(field({.prefill_rows_max = 0}), "prefill_rows_max");
   EXPECT_EQ(field({.speculation = Speculation::kServer}), "speculation");
@@ -247,6 +250,37 @@ TEST_F(EngineTest, RefusesWithRetryAfterWhenTheQueueIsFull) {
   EXPECT_EQ(engine_->stats().requests_refused, 1u);
   RunDry();
   Submit(Simple());
+  RunDry();
+  ExpectIdle();
+}
+
+TEST_F(EngineTest, BatchRequestsLeaveRoomInTheQueueForOthers) {
+  Make({.sequences_max = 1, .waiting_max = 40});
+  Submit(Simple());
+  engine_->Step();
+  const auto batch = [&] {
+    Request request = Simple();
+    request.priority = Priority::kBatch;
+    return request;
+  };
+  std::vector<RequestId> waiting;
+  for (int i = 0; i < 30; ++i) {
+    waiting.push_back(Submit(batch()).id());
+  }
+  const base::Status status = Refusal(batch());
+  EXPECT_EQ(status.code(), base::Code::kOverloaded);
+  EXPECT_NE(status.message().find("30 answers of batch priority"), std::string::npos)
+      << status.message();
+  EXPECT_GE(status.retry_after_ms(), RetryAfter::kLeastMs);
+  for (int i = 0; i < 10; ++i) Submit(Simple());
+  EXPECT_EQ(Refusal(Simple()).code(), base::Code::kOverloaded) << "now it is full";
+  // Who leaves makes room, for both.
+  for (size_t i = 0; i < 5; ++i) engine_->Cancel(waiting[i]);
+  engine_->Step();
+  for (int i = 0; i < 5; ++i) Submit(batch());
+  EXPECT_EQ(Refusal(batch()).code(), base::Code::kOverloaded);
+  RunDry();
+  Submit(batch());
   RunDry();
   ExpectIdle();
 }

@@ -55,6 +55,13 @@ inline std::unique_ptr<text::Tokenizer> MakeTokenizer() {
   return std::move(tokenizer).value();
 }
 
+// So many pages, whatever states and checkpoints take besides; of the latter plenty unless it says
+// how many.
+inline void GivePages(EngineOptions& options, const model::ModelInfo& info, uint32_t pages) {
+  if (info.checkpoint_bytes > 0 && options.checkpoints_max == 0) options.checkpoints_max = pages;
+  options.kv_budget_bytes = MemoryPlan::BudgetFor(info, options, pages);
+}
+
 // Thread: any. Fails the test when a sample goes on after its end.
 class Collector final : public EventSink {
  public:
@@ -96,6 +103,7 @@ class Collector final : public EventSink {
     for (const Answer& answer : answers_) tokens += answer.tokens.size();
     return tokens;
   }
+  RequestId id() const { return id_; }
   // Once it has ended.
   const Answer& answer(uint32_t sample = 0) const { return answers_[sample]; }
 
@@ -148,6 +156,7 @@ inline void AddFeatures(base::Rng& rng, Request& request) {
   request.tenant = rng.Below(3);
   request.isolation.bytes[0] = static_cast<uint8_t>(request.tenant);
   request.speculation = static_cast<Speculation>(rng.Below(5));
+  if (request.speculation == Speculation::kDraft) request.speculation = Speculation::kServer;
   request.prompt_logprobs = rng.Below(5) == 0;
   if (rng.Below(3) > 0) return;
   FakeGrammarOptions grammar{.seed = rng.Next(), .end_token = kEndToken};

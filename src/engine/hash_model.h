@@ -11,6 +11,7 @@
 #include <cstring>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -42,6 +43,8 @@ class HashModel final : public model::Model {
 
   // Other weights: other logits for the same tokens, and other bytes in pages.
   void set_salt(uint64_t salt) { salt_ = salt; }
+
+  void set_never_sampled(std::vector<TokenId> tokens) { info_.never_sampled = std::move(tokens); }
 
   // Called at the start of each Forward, and with each row of logits; for faults and for stopping
   // in the middle of a step.

@@ -1,9 +1,9 @@
 // engine/hash_window.h
 // The state of a HashModel that has one: what it computed of a sequence's last rows, in two layers
-// that each look back a window. The lower one begins at position 0 and is all that a checkpoint
-// holds; the upper one begins at replay_from, as with bounded replay. Every row chains all before
-// it in its layer, so what is stale, lost or another sequence's changes all that follows; what the
-// contract of model/model.h rules out is a CHECK here.
+// that each look back a window. The lower one begins at position 0; the upper one at replay_from,
+// and it is in checkpoints only when nothing is replayed. Every row chains all before it in its
+// layer, so what is stale, lost or another sequence's changes all that follows; what the contract
+// of model/model.h rules out is a CHECK here.
 #pragma once
 
 #include <algorithm>
@@ -85,14 +85,14 @@ class HashWindow {
     CHECK(checkpoint.size() == CheckpointBytes(shape_));
     for (uint32_t back = 1; back < shape_.window; ++back) {
       HashRow row = Before(position, back, 0);
-      row.upper = 0;
+      if (shape_.replay_rows > 0) row.upper = 0;
       std::memcpy(checkpoint.data() + (back - 1) * sizeof row, &row, sizeof row);
     }
   }
   void Load(std::span<const std::byte> checkpoint, uint32_t position) {
     CHECK(checkpoint.size() == CheckpointBytes(shape_));
     std::memset(data_, 0, StateBytes(shape_));
-    Write(0, Head{.end = position, .replay_from = kLoaded});
+    Write(0, Head{.end = position, .replay_from = shape_.replay_rows > 0 ? kLoaded : 0});
     for (uint32_t back = 1; back < std::min(shape_.window, position + 1); ++back) {
       HashRow row;
       std::memcpy(&row, checkpoint.data() + (back - 1) * sizeof row, sizeof row);

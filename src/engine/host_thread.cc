@@ -2,8 +2,6 @@
 // The ring and its two waits: the host's for work, the engine's for masks or for room.
 #include "engine/host_thread.h"
 
-#include <chrono>
-
 #include "base/check.h"
 
 namespace plumb::engine {
@@ -28,6 +26,7 @@ HostThread::HostThread(HostWork& work, Options options)
 
 void HostThread::Start() {
   CHECK(!thread_.joinable());
+  if (options_.synchronous) return;
   ready_ = posted_;
   thread_ = base::Thread("engine-host", [this] { Loop(); });
 }
@@ -92,12 +91,15 @@ void HostThread::ServeMasks() {
   engine_wake_.notify_one();
 }
 
+bool HostThread::busy() const {
+  std::lock_guard lock(mutex_);
+  return masks_pending_ || ready_ > done();
+}
+
 void HostThread::Loop() {
-  const std::chrono::nanoseconds period(options_.watch_period.ns);
   std::unique_lock lock(mutex_);
   for (;;) {
-    const auto has_work = [&] { return stopping_ || masks_pending_ || ready_ > done(); };
-    const bool woken = host_wake_.wait_for(lock, period, has_work);
+    host_wake_.wait(lock, [&] { return stopping_ || masks_pending_ || ready_ > done(); });
     const bool events = ready_ > done(), stopping = stopping_;
     lock.unlock();
     ServeMasks();
@@ -105,8 +107,6 @@ void HostThread::Loop() {
       work_.Publish(ring_[done() % kHandOversMax], between_);
     } else if (stopping) {
       return;
-    } else if (!woken && options_.watch) {
-      options_.watch();
     }
     lock.lock();
     if (!events) continue;

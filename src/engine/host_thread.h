@@ -1,8 +1,8 @@
 // engine/host_thread.h
 // When the host's work runs: on a thread of its own beside the forward, masks before events; or, in
 // the synchronous mode and while no thread was started, at once on the engine's thread. Hand-overs
-// go through a ring of fixed size: an engine that is too far ahead waits, so nothing grows. The
-// thread also looks after the engine, being the one that does not hang when the engine does.
+// go through a ring of fixed size: an engine that is too far ahead waits, so nothing grows. Whether
+// both threads go on is looked at by a third: engine/stall_watch.h.
 #pragma once
 
 #include <atomic>
@@ -13,29 +13,11 @@
 #include <mutex>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/thread.h"
 #include "engine/hand_over.h"
 #include "engine/host_work.h"
 
 namespace plumb::engine {
-
-// The watchdog's memory. A process that was stopped as a whole (SIGSTOP, a paused machine) finds
-// the clock far ahead when it goes on, with nothing wrong: so time alone does not count, but looks
-// that find the same progress.
-class WatchdogLooks {
- public:
-  bool StandsStill(base::Instant progress) {
-    alike_ = progress == seen_ ? alike_ + 1 : 0;
-    seen_ = progress;
-    return alike_ >= kAlike;
-  }
-
- private:
-  static constexpr uint32_t kAlike = 3;
-  base::Instant seen_{};
-  uint32_t alike_ = 0;
-};
 
 // Hand-overs that may be on their way, the one that the engine fills included.
 constexpr uint32_t kHandOversMax = 4;
@@ -51,9 +33,7 @@ class HostThread {
     uint32_t samples_max = 0;  // of a hand-over
     uint32_t rows_max = 0;     // with logits, of a step
     uint32_t words_per_mask = 0;
-    bool synchronous = false;        // the thread only watches
-    base::Duration watch_period{0};  // in real time, since it is about threads that hang
-    std::function<void()> watch;     // called so often while there is nothing else to do
+    bool synchronous = false;  // there is no thread
   };
   // `work` must outlive this.
   HostThread(HostWork& work, Options options);
@@ -62,6 +42,8 @@ class HostThread {
   HostThread& operator=(const HostThread&) = delete;
 
   void Start();
+  // Whether its thread has work. Thread: any.
+  bool busy() const;
   // Once the engine's thread is gone: finishes what was posted, then joins.
   void Stop();
 
@@ -81,7 +63,7 @@ class HostThread {
   uint64_t done() const { return done_.load(std::memory_order_acquire); }
 
  private:
-  bool inline_work() const { return !thread_.joinable() || options_.synchronous; }
+  bool inline_work() const { return !thread_.joinable(); }
   void Loop();
   void ServeMasks();  // if there are any
 
@@ -93,7 +75,7 @@ class HostThread {
   std::unique_ptr<uint32_t[]> mask_words_;  // [rows_max, words_per_mask], not touched before use
   uint64_t posted_ = 0;                     // the engine's; the thread looks at ready_
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable host_wake_, engine_wake_;
   uint64_t ready_ = 0;                     // guarded by mutex_; posted_, where the thread publishes
   bool stopping_ = false;                  // guarded by mutex_

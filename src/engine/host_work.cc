@@ -2,14 +2,25 @@
 // Masks first, then events: what the next step waits for goes before what a reader waits for.
 #include "engine/host_work.h"
 
+#include <chrono>
+
 #include "base/check.h"
 #include "engine/publisher.h"
 
 namespace plumb::engine {
+namespace {
 
-void HostWork::FillMasks(MaskWork& work) const {
+// Real time that whoever fails requests waits for the gate: an event takes microseconds.
+constexpr std::chrono::milliseconds kGateWait(100);
+
+}  // namespace
+
+void HostWork::FillMasks(MaskWork& work) {
   TraceScope scope(surroundings_.trace, surroundings_.clock, TracePhase::kMasks, work.step);
-  for (MaskItem& item : work.items) FillMasksOf(item, work);
+  for (MaskItem& item : work.items) {
+    FillMasksOf(item, work);
+    Progress();
+  }
   scope.set_rows(work.items.size());
 }
 
@@ -41,6 +52,7 @@ void HostWork::Publish(const HandOver& hand_over, const std::function<void()>& b
       std::lock_guard lock(gate_);
       PublishOne(handed, hand_over.ResultsOf(handed), now);
     }
+    Progress();
     if (between) between();
   }
 }
@@ -108,9 +120,10 @@ void HostWork::CountFinish(FinishReason reason) {
   counter->fetch_add(1, std::memory_order_relaxed);
 }
 
-void HostWork::FailAll(const std::function<std::vector<LiveRequest*>()>& list,
+bool HostWork::FailAll(const std::function<std::vector<LiveRequest*>()>& list,
                        const base::Status& status) {
-  std::lock_guard lock(gate_);
+  const std::unique_lock lock(gate_, kGateWait);
+  if (!lock.owns_lock()) return false;
   for (LiveRequest* live : list()) {
     // Not touched once its last event is out.
     for (uint32_t index = 0, left = live->unpublished; left > 0; ++index) {
@@ -126,6 +139,7 @@ void HostWork::FailAll(const std::function<std::vector<LiveRequest*>()>& list,
     }
   }
   surroundings_.tell_engine();
+  return true;
 }
 
 }  // namespace plumb::engine

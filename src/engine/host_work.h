@@ -5,6 +5,8 @@
 // Which thread comes here, and when: engine/host_thread.h.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <span>
@@ -36,18 +38,23 @@ class HostWork {
 
   // Fills the masks of each item, or its status. The grammar states are as before on return. Needs
   // no gate; the caller sees to it that the engine leaves the states alone meanwhile.
-  void FillMasks(MaskWork& work) const;
+  void FillMasks(MaskWork& work);
 
   // Sends the events of a hand-over; between two of them, outside the gate, `between` is called if
   // there is one. Samples that have ended already are passed over.
   void Publish(const HandOver& hand_over, const std::function<void()>& between);
 
   // Ends with `status` whatever of the requests `list` names has not ended. It is asked inside the
-  // gate, so that none of them can end meanwhile.
-  void FailAll(const std::function<std::vector<LiveRequest*>()>& list, const base::Status& status);
+  // gate, so that none of them can end meanwhile. False: somebody is in the gate and does not leave
+  // it (a sink that hangs); nothing was done.
+  bool FailAll(const std::function<std::vector<LiveRequest*>()>& list, const base::Status& status);
+
+  // Grows with each mask item and each event that is done with.
+  int64_t progress() const { return progress_.load(std::memory_order_relaxed); }
 
  private:
   void FillMasksOf(MaskItem& item, const MaskWork& work) const;
+  void Progress() { progress_.fetch_add(1, std::memory_order_relaxed); }
   // Inside the gate.
   void PublishOne(const HandedSample& handed, std::span<const SampleResult> results,
                   base::Instant now);
@@ -56,7 +63,8 @@ class HostWork {
   void CountFinish(FinishReason reason);
 
   const Surroundings surroundings_;
-  std::mutex gate_;
+  std::timed_mutex gate_;
+  std::atomic<int64_t> progress_{0};
 };
 
 }  // namespace plumb::engine

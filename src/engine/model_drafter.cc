@@ -117,6 +117,9 @@ base::Result<std::unique_ptr<ModelDrafter>> ModelDrafter::Create(
                                  fmt::format("its vocabulary has {} tokens; at most {} can be",
                                              info.vocabulary_size, kVocabularySizeMax));
   }
+  if (!Sampler::CanSample(std::min(candidate_count, info.vocabulary_size), options.never_sampled)) {
+    return base::InvalidArgument("draft_model", "it has no token that may be guessed");
+  }
   if (info.state_bytes > 0) {
     return base::InvalidArgument(
         "draft_model",
@@ -147,7 +150,7 @@ ModelDrafter::ModelDrafter(model::Model& model, uint32_t candidate_count, const 
       clock_(clock),
       options_(options),
       pool_(std::move(pool)),
-      sampler_(model.info().vocabulary_size, candidate_count),
+      sampler_(model.info().vocabulary_size, candidate_count, options.never_sampled),
       rates_(Rates(std::make_index_sequence<kKinds>())) {
   guessing_.reserve(options.sequences_max);
   rows_.reserve(options.sequences_max);

@@ -29,6 +29,7 @@ struct ModelDrafterOptions {
   // is longer by about so much.
   base::Duration catch_up_target = base::Milliseconds(10);
   uint32_t catch_up_rows_max = 256;
+  std::vector<TokenId> never_sampled = {};  // model::ModelInfo, of the target: not guessed either
 };
 
 // kInvalidArgument (field "draft_model"): the draft model's tokens are not the target's.

@@ -61,7 +61,7 @@ class Oracle {
         }
       }
       const TokenId token{ReferenceSample(logits, kTokenizerSize, params, request.prompt,
-                                          answer.tokens, key, mask)};
+                                          answer.tokens, key, mask, never())};
       if (params.logprobs) answer.logprobs.push_back(Logprob(logits, token, params.top_logprobs));
       all.push_back(token);
       answer.tokens.push_back(token);
@@ -90,6 +90,8 @@ class Oracle {
   }
 
  private:
+  std::span<const TokenId> never() const { return model_.info().never_sampled; }
+
   std::vector<TokenLogprob> DescribePrompt(const Request& request) const {
     std::vector<TokenLogprob> result;
     for (size_t i = 1; i < request.prompt.size(); ++i) {
@@ -123,12 +125,12 @@ class Oracle {
     return found;
   }
 
-  static TokenLogprob Logprob(std::span<const float> logits, TokenId token, uint32_t top_count) {
+  TokenLogprob Logprob(std::span<const float> logits, TokenId token, uint32_t top_count) const {
     double total = 0;
     for (const float logit : logits) total += std::exp(double{logit});
     TokenLogprob result{
         token, static_cast<float>(logits[base::Index(token)] - std::log(total)), {}};
-    const auto order = ReferenceOrder(logits, kTokenizerSize, {}, {}, {});
+    const auto order = ReferenceOrder(logits, kTokenizerSize, {}, {}, {}, {}, never());
     for (uint32_t i = 0; i < top_count; ++i) {
       result.top.push_back(
           {TokenId{order[i].token}, static_cast<float>(order[i].logit - std::log(total))});

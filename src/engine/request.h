@@ -66,7 +66,7 @@ enum class Speculation : uint8_t {
   kServer,  // as the server is set up
   kOff,
   kNgram,  // what followed the latest tokens when they stood in the sequence before
-  kDraft,  // the server's draft model; kOff when it has none
+  kDraft,  // the server's draft model; refused when it has none
   kAuto,   // whichever of them pays
 };
 

@@ -90,6 +90,12 @@ base::Status CheckRequest(const Request& request, const RequestLimits& limits) {
         "sampling.ignore_end",
         "sampling.ignore_end is set beside a grammar, whose answers end with an end token");
   }
+  if (request.speculation == Speculation::kDraft && !limits.has_draft_model) {
+    return base::InvalidArgument(
+        "speculation",
+        "speculation is \"draft\", and there is no draft model here: leave it out, ask for "
+        "\"ngram\", or start the server with --speculation draft:MODEL");
+  }
   RETURN_IF_ERROR(CheckCount("sampling.tokens_max", params.tokens_max, 1, UINT32_MAX));
   RETURN_IF_ERROR(CheckCount("prompt", request.prompt.size(), 1, UINT64_MAX));
   RETURN_IF_ERROR(CheckLength(request, limits.context_max));

@@ -13,6 +13,7 @@ namespace plumb::engine {
 struct RequestLimits {
   uint32_t vocabulary_size;
   uint32_t context_max;  // tokens, prompt and answer together
+  bool has_draft_model = false;
 };
 
 // kInvalidArgument, field() = the member at fault, "sampling.top_p" say; reason

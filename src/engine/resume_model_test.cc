@@ -32,7 +32,7 @@ Outcome AnswersOf(model::Model& model, const text::Tokenizer& tokenizer,
   options.step_target = base::Duration{0};
   options.prefill_rows_max = setting.prefill_rows_max;
   options.sequences_max = 8;
-  options.kv_budget_bytes = uint64_t{setting.pages} * (model.info().page_bytes + 4096);
+  GivePages(options, model.info(), setting.pages);
   options.unweighed_drafter = setting.drafter;
   options.speculation = Speculation::kOff;
   const auto engine = Engine::Create(model, tokenizer, clock, options).value();

@@ -36,7 +36,7 @@ uint32_t Boundary(uint32_t prompt_tokens) {
 class Resume : public testing::Test {
  protected:
   void Make(uint32_t pages = 40, EngineOptions options = {}) {
-    options.kv_budget_bytes = pages * kvcache::PagePool::kAlignment;
+    GivePages(options, model_.info(), pages);
     options.step_target = base::Duration{0};
     if (options.unweighed_drafter == nullptr) options.speculation = Speculation::kOff;
     engine_ = Engine::Create(model_, *tokenizer_, clock_, options).value();
@@ -211,18 +211,35 @@ TEST_F(Resume, WithoutReuseNothingIsKept) {
   EXPECT_EQ(engine_->stats().pages_cached, 0u);
 }
 
-TEST_F(Resume, ModelsThatReplayNothingStartFromTheBeginning) {
+// All layers of every row are there already, so only the last token must be computed.
+TEST_F(Resume, ModelsThatReplayNothingGoOnFromTheLastBoundary) {
   HashModel model(kVocabularySize, kContextMax, 4096, 256, {.window = 8, .backtrack_max = 3});
-  engine_ = Engine::Create(model, *tokenizer_, clock_, {.speculation = Speculation::kOff}).value();
-  const Request request = Simple(RandomTokens(16, 500), 20);
-  for (int round = 0; round < 2; ++round) {
-    Request again = request;
-    again.id = RequestId{++last_id_};
-    const Collector& sink = Submit(again);
+  EngineOptions options{.speculation = Speculation::kOff};
+  GivePages(options, model.info(), 40);
+  engine_ = Engine::Create(model, *tokenizer_, clock_, options).value();
+  const auto cached = [&](std::vector<TokenId> prompt, uint32_t tokens_max, uint32_t samples = 1) {
+    Request request = Simple(std::move(prompt), tokens_max);
+    request.samples = samples;
+    request.sampling.temperature = 0.8f;
+    const Collector& sink = Submit(request);
     RunDry();
-    ExpectSameAnswer(sink.answer(), Oracle(model, *tokenizer_).Run(again, 0));
-    EXPECT_EQ(sink.answer().finish->cached_tokens, 0u);
+    for (uint32_t sample = 0; sample < samples; ++sample) {
+      ExpectSameAnswer(sink.answer(sample), Oracle(model, *tokenizer_).Run(request, sample));
+    }
+    return sink.answer().finish->cached_tokens;
+  };
+  for (const uint32_t length : {1u, 128u, 129u, 257u, 500u}) {
+    SCOPED_TRACE(length);
+    const std::vector<TokenId> prompt = RandomTokens(30 + length, length);
+    EXPECT_EQ(cached(prompt, 20), 0u);
+    EXPECT_EQ(cached(prompt, 20, 3), (length - 1) / kPage * kPage);
   }
+  // The next turn, from within the answer: 389 tokens were computed.
+  const std::vector<TokenId> first = RandomTokens(16, 300);
+  EXPECT_EQ(cached(first, 90), 0u);
+  EXPECT_EQ(cached(Joined(Joined(first, sinks_.back()->answer().tokens), RandomTokens(17, 40)), 5),
+            3 * kPage);
+  EXPECT_EQ(engine_->stats().prefix_hits, 3u * 3 + 1);
 }
 
 TEST_F(Resume, DraftsAreNoMoreThanCanBeTakenBack) {

@@ -67,7 +67,7 @@ bool UsesPenalties(const SamplingParams& params) {
          params.frequency_penalty != 0.0f;
 }
 
-Sampler::Sampler(uint32_t vocabulary_size, uint32_t candidate_count)
+Sampler::Sampler(uint32_t vocabulary_size, uint32_t candidate_count, std::span<const TokenId> never)
     : vocabulary_size_(vocabulary_size), candidate_count_(candidate_count), exp_(BestExpKernels()) {
   CHECK(vocabulary_size <= kVocabularySizeMax) << "sums of weights would not be exact";
   CHECK(candidate_count >= 1 && candidate_count <= vocabulary_size)
@@ -80,6 +80,17 @@ Sampler::Sampler(uint32_t vocabulary_size, uint32_t candidate_count)
   bucket_sums_.resize(kBuckets);
   candidates_.reserve(candidate_count);
   edits_.reserve(size_t{vocabulary_size} + kLogitBiasMax);
+  for (const TokenId token : never) {
+    if (base::Index(token) < candidate_count) never_.push_back({base::Index(token), 0});
+  }
+  CHECK(CanSample(candidate_count, never)) << "nothing is left to sample";
+}
+
+bool Sampler::CanSample(uint32_t candidate_count, std::span<const TokenId> never) {
+  const auto taken = std::count_if(never.begin(), never.end(), [&](TokenId token) {
+    return base::Index(token) < candidate_count;
+  });
+  return static_cast<uint64_t>(taken) < candidate_count;
 }
 
 void Sampler::Sample(std::span<float> logits, const SamplingParams& params,
@@ -93,7 +104,9 @@ void Sampler::Sample(std::span<float> logits, const SamplingParams& params,
   result.status = base::OkStatus();
   result.top_count = 0;
   double log_sum = 0;
-  if (params.logprobs) log_sum = DescribeRaw(logits, params.top_logprobs, result);
+  if (params.logprobs) log_sum = LogSumExp(logits);
+  Hide(logits);
+  if (params.logprobs) ListTop(logits, log_sum, params.top_logprobs, result);
   uint32_t token = 0;
   if (mask.empty()) {
     token = Choose(logits, params, counts, key);
@@ -101,14 +114,15 @@ void Sampler::Sample(std::span<float> logits, const SamplingParams& params,
     token = Choose(masked_, params, counts, key);
   } else {
     result.status = base::Unsupported("the grammar allows no token here; the answer cannot go on");
-    return;
   }
+  Reveal(logits);
+  if (!result.status.ok()) return;
   CHECK(token < candidate_count_) << token;
   result.token = TokenId{token};
   if (params.logprobs) result.logprob = static_cast<float>(logits[token] - log_sum);
 }
 
-void Sampler::Describe(std::span<const float> logits, TokenId token, uint32_t top_count,
+void Sampler::Describe(std::span<float> logits, TokenId token, uint32_t top_count,
                        SampleResult& result) {
   CHECK(logits.size() == vocabulary_size_ && base::Index(token) < vocabulary_size_);
   if (!Scan(logits)) {
@@ -117,7 +131,10 @@ void Sampler::Describe(std::span<const float> logits, TokenId token, uint32_t to
   }
   result.status = base::OkStatus();
   result.top_count = 0;
-  const double log_sum = DescribeRaw(logits, top_count, result);
+  const double log_sum = LogSumExp(logits);
+  Hide(logits);
+  ListTop(logits, log_sum, top_count, result);
+  Reveal(logits);
   result.token = token;
   result.logprob = static_cast<float>(logits[base::Index(token)] - log_sum);
 }
@@ -164,17 +181,36 @@ void Sampler::FindTop() {
   top_block_ = static_cast<uint32_t>(top - block_max_.begin());
 }
 
-double Sampler::DescribeRaw(std::span<const float> logits, uint32_t top_count,
-                            SampleResult& result) {
-  const double log_sum =
-      raw_max_ + Sleef_cinz_logd1_u10purec(exp_.exp_sum(logits.data(), logits.size(), raw_max_));
-  if (top_count == 0) return log_sum;
-  SelectTop(logits, std::min(top_count, candidate_count_), true);
+void Sampler::Hide(std::span<float> logits) {
+  if (never_.empty()) return;
+  for (Edit& hidden : never_) {
+    hidden.raw = logits[hidden.token];
+    logits[hidden.token] = kMaskedOut;
+  }
+  for (const Edit& hidden : never_) {
+    const uint32_t block = hidden.token / kNoiseBlock;
+    block_max_[block] = ScanMax(Block(logits, block)).max;
+  }
+  FindTop();
+}
+
+void Sampler::Reveal(std::span<float> logits) const {
+  for (const Edit& hidden : never_) logits[hidden.token] = hidden.raw;
+}
+
+double Sampler::LogSumExp(std::span<const float> logits) const {
+  return raw_max_ + Sleef_cinz_logd1_u10purec(exp_.exp_sum(logits.data(), logits.size(), raw_max_));
+}
+
+void Sampler::ListTop(std::span<const float> logits, double log_sum, uint32_t count,
+                      SampleResult& result) {
+  if (count == 0) return;
+  const size_t most = candidate_count_ - never_.size();
+  SelectTop(logits, static_cast<uint32_t>(std::min<size_t>(count, most)), true);
   for (const Candidate& candidate : candidates_) {
     result.top[result.top_count++] = {TokenId{candidate.token},
                                       static_cast<float>(candidate.logit - log_sum)};
   }
-  return log_sum;
 }
 
 void Sampler::ApplyEdits(std::span<float> logits, const SamplingParams& params,

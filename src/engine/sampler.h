@@ -40,7 +40,7 @@ bool UsesPenalties(const SamplingParams& params);
 //   d, f64               (a - largest a) / temperature
 //   weight, f32          exp(d), in multiples of 2^-32: sums are exact in any order
 //   mask                 only the tokens it allows are in the order; none but their adjusted logits
-//                        count from here on
+//                        count from here on. Tokens that are never sampled are masked always
 //   top_k, top_p, min_p  the first k; of those the shortest prefix with top_p of their weight; of
 //                        those the ones with d >= log(min_p)
 //   token                the largest d + Gumbel noise (engine/noise.h), ties by the order above
@@ -48,8 +48,13 @@ bool UsesPenalties(const SamplingParams& params);
 class Sampler {
  public:
   // `vocabulary_size` logits a row; only the first `candidate_count` ids may be sampled (a model's
-  // rows beyond its tokenizer are padding; they still count in the log-probabilities).
-  Sampler(uint32_t vocabulary_size, uint32_t candidate_count);
+  // rows beyond its tokenizer are padding), without those of `never`, each of
+  // which stands there once; some must be left (CHECK). What may not be sampled is no alternative
+  // either, and counts in the log-probabilities of what may: those are of the model's own
+  // distribution.
+  Sampler(uint32_t vocabulary_size, uint32_t candidate_count, std::span<const TokenId> never = {});
+  // Whether some id would be left.
+  static bool CanSample(uint32_t candidate_count, std::span<const TokenId> never);
 
   // `params` in the ranges of request.h, their token ids below vocabulary_size. `logits`
   // [vocabulary_size] is used as scratch and is as before on return. `mask`: empty, or bit t % 32
@@ -61,8 +66,8 @@ class Sampler {
               const NoiseKey& key, SampleResult& result, std::span<const uint32_t> mask = {});
 
   // The log-probability of `token` and `top_count` alternatives, as Sample describes what it chose.
-  void Describe(std::span<const float> logits, TokenId token, uint32_t top_count,
-                SampleResult& result);
+  // `token` may be one that is never sampled. `logits` as for Sample.
+  void Describe(std::span<float> logits, TokenId token, uint32_t top_count, SampleResult& result);
 
  private:
   struct Candidate {
@@ -80,8 +85,12 @@ class Sampler {
   // Fills block_max_, top_ and raw_max_; false: not all are finite.
   bool Scan(std::span<const float> logits);
   void FindTop();
-  // Log-probabilities are of the raw logits: before the edits. Returns their log-sum-exp.
-  double DescribeRaw(std::span<const float> logits, uint32_t top_count, SampleResult& result);
+  // Puts negative infinity in the place of the logits that are never sampled, and back.
+  void Hide(std::span<float> logits);
+  void Reveal(std::span<float> logits) const;
+  // Log-probabilities are of the raw logits: this before Hide, ListTop after it; edits come later.
+  double LogSumExp(std::span<const float> logits) const;
+  void ListTop(std::span<const float> logits, double log_sum, uint32_t count, SampleResult& result);
 
   // Copies into masked_ what `mask` allows, and negative infinity for the rest, whose block maxima
   // then follow. False: nothing is allowed.
@@ -126,6 +135,7 @@ class Sampler {
   const ExpKernels& exp_;
   std::vector<Candidate> candidates_;  // capacity candidate_count
   std::vector<Edit> edits_;            // capacity vocabulary_size + kLogitBiasMax
+  std::vector<Edit> never_;            // below candidate_count; `raw` is of the row in work
   std::vector<float> masked_;          // [vocabulary_size] once a mask came
 };
 

@@ -23,19 +23,18 @@ struct ReferenceCandidate {
 };
 
 // Adjusted logits of the first `candidate_count` tokens, all that the mask allows (empty: all of
-// them), in order.
-inline std::vector<ReferenceCandidate> ReferenceOrder(std::span<const float> logits,
-                                                      uint32_t candidate_count,
-                                                      const SamplingParams& params,
-                                                      std::span<const TokenId> prompt,
-                                                      std::span<const TokenId> generated,
-                                                      std::span<const uint32_t> mask = {}) {
+// them) but those of `never`, in order.
+inline std::vector<ReferenceCandidate> ReferenceOrder(
+    std::span<const float> logits, uint32_t candidate_count, const SamplingParams& params,
+    std::span<const TokenId> prompt, std::span<const TokenId> generated,
+    std::span<const uint32_t> mask = {}, std::span<const TokenId> never = {}) {
   const auto to_float = [](double value) {
     return static_cast<float>(std::clamp(value, -double{FLT_MAX}, double{FLT_MAX}));
   };
   std::vector<ReferenceCandidate> order;
   for (uint32_t token = 0; token < candidate_count; ++token) {
     if (!mask.empty() && (mask[token / 32] >> (token % 32) & 1) == 0) continue;
+    if (std::find(never.begin(), never.end(), TokenId{token}) != never.end()) continue;
     const auto count = std::count(generated.begin(), generated.end(), TokenId{token});
     const auto in_prompt = std::count(prompt.begin(), prompt.end(), TokenId{token});
     double value = logits[token];
@@ -62,8 +61,9 @@ inline std::vector<ReferenceCandidate> ReferenceOrder(std::span<const float> log
 inline uint32_t ReferenceSample(std::span<const float> logits, uint32_t candidate_count,
                                 const SamplingParams& params, std::span<const TokenId> prompt,
                                 std::span<const TokenId> generated, const NoiseKey& key,
-                                std::span<const uint32_t> mask = {}) {
-  auto order = ReferenceOrder(logits, candidate_count, params, prompt, generated, mask);
+                                std::span<const uint32_t> mask = {},
+                                std::span<const TokenId> never = {}) {
+  auto order = ReferenceOrder(logits, candidate_count, params, prompt, generated, mask, never);
   if (params.temperature == 0) return order[0].token;
   const float top = order[0].logit;
   const double temperature = params.temperature;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -117,6 +118,75 @@ TEST(Sampler, WithAMaskEqualsTheSlowDefinitionAmongWhatItAllows) {
         << "seed " << seed;
     ASSERT_EQ(logits, before) << "seed " << seed;
   }
+}
+
+TEST(Sampler, WithoutWhatIsNeverSampledEqualsTheSlowDefinition) {
+  for (uint64_t seed = 1; seed <= 2000; ++seed) {
+    base::Rng rng(seed);
+    constexpr uint32_t kSizes[] = {2, 33, 128, 129, 1000, 3000};
+    const uint32_t vocabulary_size = kSizes[rng.Below(std::size(kSizes))];
+    auto logits = RandomLogits(rng, vocabulary_size, rng.Below(3) == 0);
+    auto params = RandomParams(rng, vocabulary_size);
+    params.logprobs = rng.Below(2) == 0;
+    if (params.logprobs) params.top_logprobs = static_cast<uint32_t>(rng.Below(6));
+    const auto history = RandomHistory(rng, vocabulary_size);
+    const NoiseKey key{params.seed, 0, static_cast<uint32_t>(rng.Below(10000))};
+    // The likeliest of all, and another.
+    const auto top = static_cast<uint32_t>(std::ranges::max_element(logits) - logits.begin());
+    std::vector<TokenId> never{TokenId{top}};
+    const auto other = static_cast<uint32_t>(rng.Below(vocabulary_size));
+    if (other != top && vocabulary_size > 2) never.push_back(TokenId{other});
+    params.logit_bias.push_back({TokenId{top}, 50.0f});
+    // Half of the time a mask that allows it, too.
+    std::vector<uint32_t> mask;
+    if (rng.Below(2) == 0) mask.assign((vocabulary_size + 31) / 32, ~0u);
+    const auto before = logits;
+    Sampler sampler(vocabulary_size, vocabulary_size, never);
+    SampleResult result;
+    sampler.Sample(logits, params, history.counts, key, result, mask);
+    ASSERT_TRUE(result.status.ok()) << "seed " << seed;
+    ASSERT_EQ(base::Index(result.token),
+              ReferenceSample(logits, vocabulary_size, params, history.prompt, history.generated,
+                              key, mask, never))
+        << "seed " << seed;
+    ASSERT_EQ(logits, before) << "seed " << seed;
+    if (!params.logprobs) continue;
+    // The others' log-probabilities do not depend on it, and it is no alternative.
+    SampleResult described;
+    Sampler(vocabulary_size, vocabulary_size).Describe(logits, result.token, 0, described);
+    EXPECT_EQ(result.logprob, described.logprob) << "seed " << seed;
+    const auto order = ReferenceOrder(logits, vocabulary_size, {}, {}, {}, {}, never);
+    ASSERT_EQ(result.top_count, std::min<size_t>(params.top_logprobs, order.size()));
+    for (uint32_t i = 0; i < result.top_count; ++i) {
+      EXPECT_EQ(base::Index(result.top[i].token), order[i].token) << "seed " << seed;
+    }
+  }
+}
+
+TEST(Sampler, AMaskThatAllowsOnlyWhatIsNeverSampledAllowsNothing) {
+  std::vector<float> logits(100, 1.0f);
+  const auto before = logits;
+  const std::vector<TokenId> never{TokenId{7}};
+  Sampler sampler(100, 100, never);
+  std::vector<uint32_t> mask(4);
+  mask[0] = 1u << 7;
+  SampleResult result;
+  sampler.Sample(logits, {}, TokenCounts(), {}, result, mask);
+  EXPECT_EQ(result.status.code(), base::Code::kUnsupported);
+  EXPECT_EQ(logits, before);
+  // In a prompt it may stand, and has the log-probability that the model gives it.
+  sampler.Describe(logits, TokenId{7}, 3, result);
+  ASSERT_TRUE(result.status.ok());
+  EXPECT_NEAR(result.logprob, -std::log(100.0), 1e-6);
+  EXPECT_EQ(result.top_count, 3u);
+  EXPECT_EQ(logits, before);
+}
+
+TEST(Sampler, KnowsWhetherSomethingIsLeft) {
+  const std::vector<TokenId> never{TokenId{0}, TokenId{5}};
+  EXPECT_FALSE(Sampler::CanSample(0, {}));
+  EXPECT_FALSE(Sampler::CanSample(1, never));
+  EXPECT_TRUE(Sampler::CanSample(2, never)) << "the other is beyond";
 }
 
 TEST(Sampler, AMaskThatAllowsEverythingOrDescribesNothingChangesNoLogprob) {

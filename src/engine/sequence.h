@@ -45,9 +45,12 @@ struct Sequence {
   // the prompt's log-probabilities; computed never skips past it by reuse. The engine raises it as
   // they are done. kNoPosition: no such rows are wanted.
   uint32_t logits_from = kNoPosition;
-  // Of a model with bounded replay (model::SequenceRows::replay_from), and there only tokens before
-  // it may be reused. Goes by the prompt, whatever was generated since.
+  // Of a model with bounded replay: model::SequenceRows::replay_from. Goes by the prompt, whatever
+  // was generated since.
   uint32_t replay_from = 0;
+  // Of a model with states: only tokens before it may be reused. Where rows are replayed it is
+  // replay_from, else all of the prompt but its last token.
+  uint32_t resume_max = 0;
   // It first computes its prompt, but for the last token, as if replay_from were 0: for the
   // prompt's log-probabilities. The scheduler then begins it anew and takes this down.
   bool full_pass = false;

@@ -24,6 +24,7 @@ void SequencePages::AdoptFromCheckpoint(Sequence& sequence) {
   CHECK(sequence.sealed == usable) << sequence.sealed << " of " << usable;
   const PageId last = sequence.pages[usable - 1];
   states_->Load(sequence, checkpoints_->Use(last), usable * layout().page_tokens);
+  ++resumed_;
 }
 
 void SequencePages::PlanCheckpoints(Sequence& sequence, std::span<Sequence* const> running,
@@ -116,7 +117,7 @@ void SequencePages::BeginAnew(Sequence& sequence) {
 }
 
 uint32_t SequencePages::ResumeBoundary(const Sequence& sequence) const {
-  return sequence.replay_from / layout().page_tokens * layout().page_tokens;
+  return sequence.resume_max / layout().page_tokens * layout().page_tokens;
 }
 
 uint32_t SequencePages::SharedPages(const Sequence& a, const Sequence& b) {

@@ -69,6 +69,8 @@ class SequencePages {
   // Sequences that reused something when they first ran, and the tokens of it.
   uint64_t hits() const { return hits_; }
   uint64_t reused_tokens() const { return reused_tokens_; }
+  // Times that a sequence went on from a checkpoint.
+  uint64_t resumed() const { return resumed_; }
 
   const kvcache::PageLayout& layout() const { return pool_.layout(); }
   uint32_t total() const { return pool_.total(); }
@@ -82,7 +84,7 @@ class SequencePages {
   };
 
   // Tokens that need not be computed when others have: all but the last, those whose logits are
-  // wanted, and those that have all layers.
+  // wanted, and those behind resume_max.
   uint32_t SkippableTokens(const Sequence& sequence) const;
   // Whole pages from the tree that the sequence may have.
   uint32_t ReusablePages(const Sequence& sequence) const;
@@ -114,6 +116,7 @@ class SequencePages {
   kvcache::CheckpointStore* const checkpoints_;  // the tree's; null without states
   uint64_t hits_ = 0;
   uint64_t reused_tokens_ = 0;
+  uint64_t resumed_ = 0;
 };
 
 }  // namespace plumb::engine

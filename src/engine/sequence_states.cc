@@ -17,12 +17,12 @@ uint64_t Aligned(uint64_t bytes) {
   return (bytes + kUnit - 1) / kUnit * kUnit;
 }
 
-uint64_t SeatBytes(const model::ModelInfo& info, bool keeps) {
+}  // namespace
+
+uint64_t SequenceStates::SeatBytes(const model::ModelInfo& info, bool keeps) {
   return Aligned(info.state_bytes) +
          (keeps ? HeldState::kKeptMax * Aligned(info.checkpoint_bytes) : 0);
 }
-
-}  // namespace
 
 base::Result<std::unique_ptr<SequenceStates>> SequenceStates::Create(const model::Model& model,
                                                                      uint32_t sequences_max,
@@ -94,7 +94,8 @@ std::span<const std::byte> SequenceStates::Kept(const Sequence& sequence, size_t
 
 void SequenceStates::Load(Sequence& sequence, std::span<const std::byte> checkpoint,
                           uint32_t boundary) {
-  CHECK(checkpoint.size() == checkpoint_bytes_ && boundary <= sequence.rows_replay_from());
+  CHECK(checkpoint.size() == checkpoint_bytes_);
+  CHECK(!sequence.full_pass && boundary <= sequence.resume_max) << boundary;
   model_->LoadState(checkpoint, boundary, sequence.held.data);
   sequence.held.end = boundary;
 }

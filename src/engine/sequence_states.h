@@ -48,6 +48,9 @@ class SequenceStates {
   // Other weights of the same shape, while no sequence has a seat (CHECK).
   void Exchange(const model::Model& model);
 
+  // Memory that a seat takes.
+  static uint64_t SeatBytes(const model::ModelInfo& info, bool keeps);
+
   uint32_t free() const { return static_cast<uint32_t>(free_.size()); }
   uint32_t total() const { return total_; }
 

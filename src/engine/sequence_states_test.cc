@@ -86,7 +86,7 @@ TEST(SequenceStates, KeepsTheLastTwoBoundaries) {
   EXPECT_EQ(sequence.held.kept[1], 5 * kPage);
   EXPECT_EQ(NumberAt(states->Kept(sequence, 0).data()), 4u);
   EXPECT_EQ(NumberAt(states->Kept(sequence, 1).data() + sizeof(uint64_t)), 5 * kPage);
-  sequence.replay_from = 4 * kPage;
+  sequence.resume_max = 4 * kPage;
   states->Load(sequence, states->Kept(sequence, 0), 4 * kPage);
   EXPECT_EQ(NumberAt(sequence.held.data), 4u);
   EXPECT_EQ(sequence.held.end, 4 * kPage);

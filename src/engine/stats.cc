@@ -29,6 +29,8 @@ EngineStats EngineCounters::Read(uint32_t pages_total) const {
   stats.prefix_hits = prefix_hits.load(std::memory_order_relaxed);
   stats.cached_tokens = cached_tokens.load(std::memory_order_relaxed);
   stats.page_evictions = page_evictions.load(std::memory_order_relaxed);
+  stats.checkpoints_stored = checkpoints_stored.load(std::memory_order_relaxed);
+  stats.checkpoint_hits = checkpoint_hits.load(std::memory_order_relaxed);
   stats.checkpoint_evictions = checkpoint_evictions.load(std::memory_order_relaxed);
   stats.busy_seconds = static_cast<double>(busy_ns.load(std::memory_order_relaxed)) * 1e-9;
   return stats;

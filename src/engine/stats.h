@@ -16,6 +16,8 @@ struct EngineStats {
   uint32_t pages_cached = 0;  // kept for reuse, used by nobody
   uint32_t pages_total = 0;
   uint32_t checkpoints = 0;  // kept, of models that need them to go on from a page boundary
+  // Memory that is set aside, whether it is used or not (MemoryPlan).
+  uint64_t page_bytes = 0, state_bytes = 0, checkpoint_bytes = 0;
   // Counters.
   uint64_t requests = 0;          // accepted
   uint64_t requests_refused = 0;  // kOverloaded or kUnavailable
@@ -31,6 +33,8 @@ struct EngineStats {
   uint64_t prefix_hits = 0;           // samples that reused computed tokens
   uint64_t cached_tokens = 0;         // prompt tokens of samples, reused instead of computed
   uint64_t page_evictions = 0;        // of cached pages
+  uint64_t checkpoints_stored = 0;    // ever
+  uint64_t checkpoint_hits = 0;       // sequences that went on from one, after preemption too
   uint64_t checkpoint_evictions = 0;  // for want of room; those of evicted pages not included
   double busy_seconds = 0;            // in steps
 };
@@ -45,7 +49,7 @@ struct EngineCounters {
   std::atomic<uint64_t> steps{0}, preemptions{0};
   std::atomic<uint64_t> draft_rows{0}, drafts_kept{0}, requests_failed_by_watchdog{0};
   std::atomic<uint64_t> prefix_hits{0}, cached_tokens{0}, page_evictions{0};
-  std::atomic<uint64_t> checkpoint_evictions{0};
+  std::atomic<uint64_t> checkpoints_stored{0}, checkpoint_hits{0}, checkpoint_evictions{0};
   std::atomic<int64_t> busy_ns{0};
 
   EngineStats Read(uint32_t pages_total) const;

@@ -8,20 +8,15 @@
 #include "base/check.h"
 
 namespace plumb::kvcache {
-namespace {
-
-uint64_t StrideOf(const PageLayout& layout) {
-  constexpr uint64_t kUnit = CheckpointStore::kAlignment;
-  return (layout.checkpoint_bytes + kUnit - 1) / kUnit * kUnit;
+uint64_t CheckpointStore::StrideBytes(const PageLayout& layout) {
+  return (layout.checkpoint_bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
-
-}  // namespace
 
 base::Result<std::unique_ptr<CheckpointStore>> CheckpointStore::Create(const PageLayout& layout,
                                                                        uint32_t pages,
                                                                        uint32_t slots) {
   CHECK(layout.checkpoint_bytes > 0 && pages > 0 && slots > 0);
-  const auto bytes = base::CheckedMul(StrideOf(layout), slots);
+  const auto bytes = base::CheckedMul(StrideBytes(layout), slots);
   auto memory = bytes ? MappedMemory::Create(*bytes) : nullptr;
   if (memory == nullptr) {
     return base::InvalidArgument(
@@ -36,7 +31,7 @@ base::Result<std::unique_ptr<CheckpointStore>> CheckpointStore::Create(const Pag
 CheckpointStore::CheckpointStore(const PageLayout& layout, uint32_t pages, uint32_t slots,
                                  std::unique_ptr<MappedMemory> memory)
     : checkpoint_bytes_(layout.checkpoint_bytes),
-      stride_bytes_(StrideOf(layout)),
+      stride_bytes_(StrideBytes(layout)),
       memory_(std::move(memory)),
       slot_of_(pages, kNone),
       slots_(slots) {

@@ -40,6 +40,9 @@ class CheckpointStore {
   // The page is given up: so is its checkpoint, if it has one.
   void Forget(PageId page);
 
+  // Memory that a checkpoint takes: checkpoint_bytes rounded up to kAlignment.
+  static uint64_t StrideBytes(const PageLayout& layout);
+
   uint32_t stored() const { return static_cast<uint32_t>(slots_.size() - free_.size()); }
   uint32_t total() const { return static_cast<uint32_t>(slots_.size()); }
   uint64_t added() const { return added_; }          // ever

@@ -9,16 +9,14 @@
 #include "base/check.h"
 
 namespace plumb::kvcache {
-namespace {
-
-uint64_t RoundUp(uint64_t size, uint64_t unit) { return (size + unit - 1) / unit * unit; }
-
-}  // namespace
+uint64_t PagePool::StrideBytes(const PageLayout& layout) {
+  return (layout.page_bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 base::Result<std::unique_ptr<PagePool>> PagePool::Create(const PageLayout& layout,
                                                          uint64_t budget_bytes) {
   CHECK(layout.page_tokens > 0 && layout.page_bytes > 0) << "a page layout without size";
-  const uint64_t stride = RoundUp(layout.page_bytes, kAlignment);
+  const uint64_t stride = StrideBytes(layout);
   const uint64_t pages = budget_bytes / stride;
   if (pages == 0 || pages > kPagesMax) {
     return base::InvalidArgument(
@@ -40,7 +38,7 @@ base::Result<std::unique_ptr<PagePool>> PagePool::Create(const PageLayout& layou
 
 PagePool::PagePool(const PageLayout& layout, uint32_t total, std::unique_ptr<MappedMemory> memory)
     : layout_(layout),
-      stride_bytes_(RoundUp(layout.page_bytes, kAlignment)),
+      stride_bytes_(StrideBytes(layout)),
       total_(total),
       memory_(std::move(memory)),
       references_(total, 0) {

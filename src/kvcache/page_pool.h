@@ -62,6 +62,9 @@ class PagePool {
   // All bytes of `from`, into `to`; both allocated (CHECK).
   void Copy(PageId from, PageId to);
 
+  // Memory that a page takes: page_bytes rounded up to kAlignment.
+  static uint64_t StrideBytes(const PageLayout& layout);
+
   static constexpr uint64_t kAlignment = MappedMemory::kAlignment;
   static constexpr uint64_t kPagesMax = 1u << 26;
 
@@ -69,7 +72,7 @@ class PagePool {
   PagePool(const PageLayout& layout, uint32_t total, std::unique_ptr<MappedMemory> memory);
 
   const PageLayout layout_;
-  const uint64_t stride_bytes_;  // page_bytes rounded up to kAlignment
+  const uint64_t stride_bytes_;
   const uint32_t total_;
   const std::unique_ptr<MappedMemory> memory_;
   std::vector<PageId> free_;          // a stack

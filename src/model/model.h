@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/token_id.h"
 
@@ -39,6 +40,9 @@ struct ModelInfo {
   // Rows behind the last one that is kept that may have been computed in vain (drafts): the next
   // Forward of the sequence begins at most so many rows before the end of its last one.
   uint32_t backtrack_max = UINT32_MAX;
+  // Ids that stand for something else than text (a place in an image): they have logits, and an
+  // answer never holds one. Each once, below vocabulary_size.
+  std::vector<TokenId> never_sampled = {};
 };
 
 // One sequence's rows in a step.
@@ -72,7 +76,8 @@ class Model {
   // For models with checkpoint_bytes. What is needed to go on from `position`, a multiple of
   // kPageTokens: `state` has computed up to it and at most backtrack_max rows more. A sequence that
   // is begun from it by LoadState, with the same pages before `position` and a replay_from not
-  // before it, has the same logits, bit for bit, as one that computed all.
+  // before it (any, where replay_rows is 0: all layers of it are kept), has the same logits, bit
+  // for bit, as one that computed all.
   virtual void SaveState(const std::byte* state, uint32_t position,
                          std::span<std::byte> checkpoint) const;
   virtual void LoadState(std::span<const std::byte> checkpoint, uint32_t position,

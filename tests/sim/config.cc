@@ -116,6 +116,7 @@ SimConfig SimConfig::Draw(uint64_t seed) {
   DrawCrowd(rng, config);
   DrawFaults(rng, config);
   DrawState(config);
+  config.never_samples = seed % 8 == 1;
   return config;
 }
 
@@ -127,6 +128,7 @@ std::string SimConfig::ToString() const {
                  "prompts), target {} ms, reuse {}, guesses {} ({:.0f} % right)\n",
                  pages, context_max, sequences_max, waiting_max, rows_max, prefill_rows_max,
                  step_target.ms(), prefix_cache, Name(guesses), 100 * draft_accuracy);
+  if (never_samples) out += "  two letters stand in no answer\n";
   if (state.window > 0) {
     fmt::format_to(to,
                    "  state: a window of {} rows, {} to take back, {} replayed, {} checkpoints\n",

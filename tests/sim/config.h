@@ -47,6 +47,7 @@ struct SimConfig {
   // Of a model that has states beside its pages; window 0: it has none.
   engine::HashStateShape state;
   uint32_t checkpoints_max = 0;
+  bool never_samples = false;  // it has ids that stand in no answer
 
   // The crowd.
   uint32_t requests = 0;

@@ -63,8 +63,11 @@ EngineSim::EngineSim(const SimConfig& config)
 EngineSim::~EngineSim() { engine_.reset(); }
 
 std::unique_ptr<engine::Engine> EngineSim::MakeEngine() {
+  // Letters, that its grammars never leave alone.
+  if (config_.never_samples) {
+    model_.hash().set_never_sampled({base::TokenId{'E'}, base::TokenId{'7'}});
+  }
   engine::EngineOptions options;
-  options.kv_budget_bytes = config_.pages * kvcache::PagePool::kAlignment;
   options.sequences_max = config_.sequences_max;
   options.waiting_max = config_.waiting_max;
   options.rows_max = config_.rows_max;
@@ -72,6 +75,7 @@ std::unique_ptr<engine::Engine> EngineSim::MakeEngine() {
   options.step_target = config_.step_target;
   options.prefix_cache = config_.prefix_cache;
   options.checkpoints_max = config_.checkpoints_max;
+  engine::GivePages(options, model_.info(), config_.pages);
   options.synchronous = true;
   options.speculation = engine::Speculation::kOff;
   if (config_.guesses == Guesses::kFake) {
@@ -81,8 +85,9 @@ std::unique_ptr<engine::Engine> EngineSim::MakeEngine() {
     options.draft_model = &draft_model_;
     options.draft_tokenizer = tokenizer_.get();
     // Of pages as large as the model's, and at times too few.
+    const uint64_t pages_bytes = config_.pages * kvcache::PagePool::kAlignment;
     options.draft_kv_budget_bytes =
-        options.kv_budget_bytes / (1 + config_.seed % 3) + kvcache::PagePool::kAlignment;
+        pages_bytes / (1 + config_.seed % 3) + kvcache::PagePool::kAlignment;
     options.speculation = engine::Speculation::kAuto;
   }
   auto engine = engine::Engine::Create(model_, *tokenizer_, world_.clock(), options);
@@ -165,7 +170,10 @@ void EngineSim::Submit(Record& record, uint32_t tries_left) {
   }
   ledger_.Refused();
   journal_.Note("request {}: refused: {}", record.id(), status.ToString());
-  const bool full = live + record.request.samples > config_.waiting_max;
+  const bool batch = record.request.priority == engine::Priority::kBatch;
+  const uint32_t room =
+      batch ? std::max(engine::kSamplesMax, config_.waiting_max / 4 * 3) : config_.waiting_max;
+  const bool full = live + record.request.samples > room;
   if (status.code() != (draining_ ? base::Code::kUnavailable : base::Code::kOverloaded) ||
       (!draining_ && !full)) {
     return journal_.Fail("request {} refused without reason: {}", record.id(), status.ToString());

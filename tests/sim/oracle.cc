@@ -24,13 +24,14 @@ using engine::Request;
 using engine::SamplingParams;
 using engine::TokenLogprob;
 
-TokenLogprob Logprob(std::span<const float> logits, TokenId token, uint32_t top_count) {
+TokenLogprob Logprob(std::span<const float> logits, TokenId token, uint32_t top_count,
+                     std::span<const TokenId> never) {
   double total = 0;
   for (const float logit : logits) total += std::exp(double{logit});
   const double log_total = std::log(total);
   TokenLogprob result{token, static_cast<float>(logits[base::Index(token)] - log_total), {}};
   if (top_count == 0) return result;
-  const auto order = engine::ReferenceOrder(logits, engine::kTokenizerSize, {}, {}, {});
+  const auto order = engine::ReferenceOrder(logits, engine::kTokenizerSize, {}, {}, {}, {}, never);
   for (uint32_t i = 0; i < top_count; ++i) {
     result.top.push_back({TokenId{order[i].token}, static_cast<float>(order[i].logit - log_total)});
   }
@@ -76,6 +77,7 @@ std::optional<std::string> CutAtStop(std::string& text, size_t from, const Sampl
 
 ExpectedAnswer Oracle::Run(const Request& request, uint32_t sample) const {
   const SamplingParams& params = request.sampling;
+  const std::span<const TokenId> never = model_.info().never_sampled;
   // Without penalties it does not matter what came before, and looking for it takes long.
   const bool penalties = UsesPenalties(params);
   const std::vector<TokenId> prompt_once =
@@ -98,8 +100,9 @@ ExpectedAnswer Oracle::Run(const Request& request, uint32_t sample) const {
     const std::span<const TokenId> before = answer.tokens;
     const TokenId token{engine::ReferenceSample(logits, engine::kTokenizerSize, params, prompt_once,
                                                 before.first(penalties ? before.size() : 0), key,
-                                                mask)};
-    if (params.logprobs) answer.logprobs.push_back(Logprob(logits, token, params.top_logprobs));
+                                                mask, never)};
+    if (params.logprobs)
+      answer.logprobs.push_back(Logprob(logits, token, params.top_logprobs, never));
     all.push_back(token);
     answer.tokens.push_back(token);
 
@@ -132,7 +135,7 @@ std::vector<TokenLogprob> Oracle::PromptLogprobs(const Request& request) const {
   const std::span<const TokenId> prompt(request.prompt);
   for (size_t place = 1; place < prompt.size(); ++place) {
     result.push_back(Logprob(model_.LogitsOf(prompt.first(place)), prompt[place],
-                             request.sampling.top_logprobs));
+                             request.sampling.top_logprobs, model_.info().never_sampled));
   }
   return result;
 }

@@ -72,6 +72,10 @@ Request Workload::Next() {
   request.tenant = rng_.Below(config_.tenants);
   request.isolation = IsolationKey(static_cast<uint32_t>(request.tenant) % config_.isolations);
   if (rng_.Below(4) == 0) request.speculation = static_cast<engine::Speculation>(rng_.Below(5));
+  const bool has_draft_model = config_.guesses == Guesses::kServer;
+  if (request.speculation == engine::Speculation::kDraft && !has_draft_model) {
+    request.speculation = engine::Speculation::kServer;  // it would be refused
+  }
   request.prompt_logprobs = rng_.Uniform() < config_.prompt_logprobs_chance;
   if (!config_.one_priority) {
     request.priority = static_cast<engine::Priority>(rng_.Below(3));

@@ -58,7 +58,7 @@ class DeepseekModel final : public Model {
       : config_(std::move(config)),
         weights_(std::move(weights)),
         roundings_(RoundingsOf(options.roundings)),
-        layout_(config_, roundings_, options.backtrack_rows),
+        layout_(config_, roundings_, options.backtrack_rows, options.replay_rows > 0),
         compute_{options.pool, options.kernels},
         observer_(observer),
         limits_{.rows_max = options.rows_max,
@@ -287,6 +287,7 @@ Status DeepseekModel::MakeParts(std::shared_ptr<const void> files, EngramAddress
            .checkpoint_bytes = layout_.checkpoint_bytes(),
            .replay_rows = options.replay_rows,
            .backtrack_max = options.backtrack_rows};
+  if (config_.image_token != kNoToken) info_.never_sampled = {TokenId{config_.image_token}};
   return base::OkStatus();
 }
 

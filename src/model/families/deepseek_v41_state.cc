@@ -22,9 +22,10 @@ uint64_t Align(uint64_t offset) {
 }  // namespace
 
 DeepseekLayout::DeepseekLayout(const DeepseekConfig& config, const DeepseekRoundings& roundings,
-                               uint32_t backtrack_rows)
+                               uint32_t backtrack_rows, bool replays)
     : window_(config.window),
-      encoder_layers_(config.decoder_begin),
+      replays_(replays),
+      kept_layers_(replays ? config.decoder_begin : config.layer_count),
       backtrack_rows_(backtrack_rows),
       main_row_bytes_(tensor::RowBytes(roundings.main, config.head_dim)),
       key_row_bytes_(tensor::RowBytes(roundings.key, config.index_dim)),
@@ -53,7 +54,7 @@ DeepseekLayout::DeepseekLayout(const DeepseekConfig& config, const DeepseekRound
     state_bytes_ = Align(state_bytes_ + token_slots_ * sizeof(TokenId));
   }
   checkpoint_bytes_ =
-      uint64_t{encoder_layers_} * window_ * window_row_bytes_ + tokens_kept_ * sizeof(TokenId);
+      uint64_t{kept_layers_} * window_ * window_row_bytes_ + tokens_kept_ * sizeof(TokenId);
 }
 
 std::byte* DeepseekLayout::MainRow(uint32_t layer, std::span<std::byte* const> pages,
@@ -111,7 +112,7 @@ void DeepseekLayout::Save(const std::byte* state, uint32_t position,
   CHECK(checkpoint.size() == checkpoint_bytes_) << checkpoint.size();
   auto* source = const_cast<std::byte*>(state);  // WindowRow only computes an address
   std::byte* out = checkpoint.data();
-  for (uint32_t layer = 0; layer < encoder_layers_; ++layer) {
+  for (uint32_t layer = 0; layer < kept_layers_; ++layer) {
     for (uint32_t back = window_; back >= 1; --back, out += window_row_bytes_) {
       if (back > position) {
         std::memset(out, 0, window_row_bytes_);
@@ -131,7 +132,7 @@ void DeepseekLayout::Load(std::span<const std::byte> checkpoint, uint32_t positi
   CHECK(position % kPageTokens == 0 && position > 0) << position;
   CHECK(checkpoint.size() == checkpoint_bytes_) << checkpoint.size();
   const std::byte* in = checkpoint.data();
-  for (uint32_t layer = 0; layer < encoder_layers_; ++layer) {
+  for (uint32_t layer = 0; layer < kept_layers_; ++layer) {
     for (uint32_t back = window_; back >= 1; --back, in += window_row_bytes_) {
       if (back > position) continue;
       std::memcpy(WindowRow(state, layer, position - back), in, window_row_bytes_);
@@ -143,7 +144,7 @@ void DeepseekLayout::Load(std::span<const std::byte> checkpoint, uint32_t positi
     std::memcpy(&token, in, sizeof token);
     SetToken(state, position - back, token);
   }
-  SetProgress(state, {.end = position, .newest = position, .begin = position});
+  SetProgress(state, {.end = position, .newest = position, .begin = replays_ ? position : 0});
 }
 
 }  // namespace plumb::model

@@ -2,7 +2,8 @@
 // Where a sequence's numbers lie. In pages: rows of the layers that own keys and values, compressed
 // ("main rows") and index keys. In the state: rings by position, of window rows of every layer, of
 // open groups of the compressors, of the last token ids. In a checkpoint: what of the state cannot
-// be computed again from the last rows of a prompt. Bytes: docs/numerics_deepseek_v41.md, "Rows".
+// be computed again from the last rows of a prompt; without replay all of it, at a page boundary.
+// Bytes: docs/numerics_deepseek_v41.md, "Rows".
 #pragma once
 
 #include <cstddef>
@@ -26,8 +27,9 @@ struct DeepseekProgress {
 // A value type, immutable. No memory here is assumed to be aligned.
 class DeepseekLayout {
  public:
+  // `replays`: decoder windows are computed again by whoever goes on from a checkpoint.
   DeepseekLayout(const DeepseekConfig& config, const DeepseekRoundings& roundings,
-                 uint32_t backtrack_rows);
+                 uint32_t backtrack_rows, bool replays = true);
 
   // ---- pages ----
   uint64_t page_bytes() const { return page_bytes_; }
@@ -67,7 +69,8 @@ class DeepseekLayout {
   };
 
   uint32_t window_ = 0;
-  uint32_t encoder_layers_ = 0;
+  bool replays_ = true;
+  uint32_t kept_layers_ = 0;  // whose windows are in a checkpoint: the first so many
   uint32_t backtrack_rows_ = 0;
   uint64_t main_row_bytes_ = 0;
   uint64_t key_row_bytes_ = 0;

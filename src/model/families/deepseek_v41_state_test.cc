@@ -40,6 +40,19 @@ TEST(DeepseekLayout, HasThePublishedBytesOfTheReleasedModel) {
   EXPECT_LT(layout.state_bytes(), 40u * 134 * 528 + 3u * 8 * 4096 + 9 * 4 + 256);
 }
 
+TEST(DeepseekLayout, WithoutReplayACheckpointHoldsEveryLayersWindow) {
+  const DeepseekLayout layout(ReleasedShape(), RoundingsOf(Roundings::kKvq), 6, false);
+  EXPECT_EQ(layout.checkpoint_bytes(), 40u * 128 * 528 + 3 * 4);
+  std::vector<std::byte> state(layout.state_bytes()), other(layout.state_bytes());
+  std::vector<std::byte> checkpoint(layout.checkpoint_bytes());
+  layout.WindowRow(state.data(), 39, 255)[0] = std::byte{7};
+  DeepseekLayout::SetProgress(state.data(), {.end = 256, .newest = 256});
+  layout.Save(state.data(), 256, checkpoint);
+  layout.Load(checkpoint, 256, other.data());
+  EXPECT_EQ(layout.WindowRow(other.data(), 39, 255)[0], std::byte{7});
+  EXPECT_EQ(DeepseekLayout::Progress(other.data()).begin, 0u) << "as if it had computed all";
+}
+
 TEST(DeepseekLayout, PageSectionsAreAlignedAndDoNotMeet) {
   for (const Roundings mode : {Roundings::kF32, Roundings::kKvq}) {
     DeepseekConfig config = ReleasedShape();

@@ -206,9 +206,9 @@ TEST_P(DeepseekExactness, PagesHoldTheSameBytesHoweverTheyWereFilled) {
   EXPECT_EQ(whole.memory, pieces.memory);
 }
 
-// From every page boundary before the replay, with rows computed beyond it or not.
+// From every page boundary before the replay, or from every one without, with rows computed beyond
+// it or not.
 TEST_P(DeepseekExactness, ResumesFromACheckpointOfEachPage) {
-  if (GetParam().replay_rows == 0) return;  // decoder windows are not kept
   DeepseekRunner runner(files_, Options());
   Model& model = runner.model();
   const auto tokens = RandomTokens(3 * kPageTokens + 35, runner.vocabulary(), 14);
@@ -235,7 +235,11 @@ TEST_P(DeepseekExactness, ResumesFromACheckpointOfEachPage) {
       for (uint32_t i = 0; i < page; ++i) second.memory[i] = first.memory[i];
       model.LoadState(checkpoint, boundary, second.state.data());
       second.done = boundary;
-      EXPECT_TRUE(SameBits(whole, RunDeepseek(model, second, [] { return 33u; })))
+      const auto resumed = RunDeepseek(model, second, [] { return 33u; });
+      ASSERT_LE(resumed.size(), whole.size());
+      // Without replay the rows before have logits too.
+      EXPECT_TRUE(
+          SameBits({whole.end() - static_cast<ptrdiff_t>(resumed.size()), whole.end()}, resumed))
           << page << " pages, " << beyond << " beyond";
     }
   }
@@ -290,6 +294,11 @@ TEST(Deepseek, TellsTheEngineWhatItNeeds) {
   // Three encoder layers, a window of 6 rows of 33 bytes, two token ids.
   EXPECT_EQ(info.checkpoint_bytes, 3u * 6 * 33 + 8);
   EXPECT_GT(info.state_bytes, info.checkpoint_bytes);
+  // Without replay, those of all layers.
+  DeepseekRunner whole(files, {.replay_rows = 0});
+  EXPECT_GT(whole.model().info().checkpoint_bytes, info.checkpoint_bytes);
+  EXPECT_EQ((whole.model().info().checkpoint_bytes - 8) % (6 * 33), 0u);
+  EXPECT_EQ(info.never_sampled.size(), 1u) << "the place of an image";
 }
 
 TEST(DeepseekDeathTest, RefusesWhatItsRingsNoLongerHold) {
