@@ -29,6 +29,7 @@ unsafe fn read_spec(abi: &SpecAbi) -> Result<Spec, Failure> {
         3 => Kind::Lark,
         4 => Kind::Ebnf,
         5 => Kind::Choice,
+        6 => Kind::Calls,
         _ => return Err(Failure::Internal("a grammar of no known kind".into())),
     };
     let end_text = abi.end_text.text("the end")?;

@@ -1,6 +1,6 @@
 //! What a caller wrote (a schema, a regular expression, a grammar, choices) as the source that
 //! llguidance compiles, with the text or token that must stand after it. Everything here refuses
-//! rather than guesses. Read next: schema.rs, pattern.rs, lark_guard.rs, ebnf.rs.
+//! rather than guesses. Read next: schema.rs, pattern.rs, lark_guard.rs, ebnf.rs, call_grammar.rs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::abi::Failure;
 use crate::grammar::Grammar;
 use crate::grammar_vocabulary::GrammarVocabulary;
-use crate::{ebnf, lark_guard, pattern, schema};
+use crate::{call_grammar, ebnf, lark_guard, pattern, schema};
 
 /// Between the parts of a JSON text: nothing, one space, or a line break and its indentation. A
 /// model that may write more of it without end sometimes does.
@@ -29,6 +29,7 @@ pub enum Kind {
     Lark,
     Ebnf,
     Choice,
+    Calls, // by text/tool_grammar.cc
 }
 
 /// What stands after the grammar.
@@ -72,7 +73,8 @@ fn with_end(inner: GrammarWithLexer, end: &End) -> TopLevelGrammar {
     TopLevelGrammar { grammars: vec![outer, inner], max_tokens: None }
 }
 
-fn json(mut schema: Value, end: &End) -> TopLevelGrammar {
+/// A schema as schema.rs gives it.
+pub fn json_grammar(mut schema: Value) -> GrammarWithLexer {
     let options = JsonCompileOptions {
         whitespace_flexible: false,
         whitespace_pattern: Some(WHITESPACE.into()),
@@ -80,18 +82,27 @@ fn json(mut schema: Value, end: &End) -> TopLevelGrammar {
         ..JsonCompileOptions::default()
     };
     options.apply_to(&mut schema);
-    with_end(GrammarWithLexer::from_json_schema(schema), end)
+    GrammarWithLexer::from_json_schema(schema)
 }
 
 /// The grammar as llguidance takes it, and for a schema the schema as given, to name what is
 /// refused later.
-fn translate(spec: &Spec) -> Result<(TopLevelGrammar, Option<Value>), Failure> {
+fn translate(
+    vocabulary: &GrammarVocabulary,
+    spec: &Spec,
+) -> Result<(TopLevelGrammar, Option<Value>), Failure> {
     Ok(match spec.kind {
         Kind::JsonSchema => {
             let given = schema::parse(&spec.source)?;
-            (json(schema::normalise(&given)?, &spec.end), Some(given))
+            (with_end(json_grammar(schema::normalise(&given)?), &spec.end), Some(given))
         }
-        Kind::JsonObject => (json(serde_json::json!({"type": "object"}), &spec.end), None),
+        Kind::JsonObject => {
+            (with_end(json_grammar(serde_json::json!({"type": "object"})), &spec.end), None)
+        }
+        Kind::Calls => {
+            let control = |name: &str| vocabulary.env.tok_trie().get_special_token(name);
+            (call_grammar::grammar(&spec.source, control)?, None)
+        }
         Kind::Regex => {
             let regex = pattern::translate(&spec.source).map_err(|why| {
                 Failure::Unsupported(format!("the regular expression cannot be enforced: {why}"))
@@ -121,6 +132,12 @@ fn refused(kind: Kind, given: Option<&Value>, message: String) -> Failure {
     }
     match (kind, given) {
         (Kind::JsonSchema, Some(given)) => schema::explain(given, &message),
+        (Kind::Calls, _) if message.contains("nsatisfiable") => {
+            Failure::Invalid(format!("no call of a tool can be written: {message}"))
+        }
+        (Kind::Calls, _) => {
+            Failure::Unsupported(format!("the calls of tools cannot be enforced: {message}"))
+        }
         (Kind::Regex, _) => {
             Failure::Unsupported(format!("the regular expression cannot be enforced: {message}"))
         }
@@ -136,7 +153,7 @@ pub fn compile(
 ) -> Result<Grammar, Failure> {
     let vocabulary = vocabulary.clone();
     crate::compile_thread::run(time, move || {
-        let (source, given) = translate(&spec)?;
+        let (source, given) = translate(&vocabulary, &spec)?;
         Grammar::compile(&vocabulary, source)
             .map_err(|message| refused(spec.kind, given.as_ref(), message))
     })

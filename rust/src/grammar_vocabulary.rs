@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use llguidance::api::ParserLimits;
-use llguidance::earley::SlicedBiasComputer;
 use llguidance::toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
 use llguidance::ParserFactory;
 
@@ -13,11 +12,14 @@ use crate::abi::Failure;
 use crate::step_watch::StepWatch;
 use crate::tokenizer::Tokenizer;
 
-/// Sets of tokens that a grammar often allows as a whole, so that their tries are not walked: those
-/// of JSON, and words of plain text for grammars without quotes.
+/// Sets of tokens that a grammar often allows as a whole, so that their tries are not walked: white
+/// space, texts of JSON, and words of plain text for grammars without quotes. Without DeepSeek's
+/// bar, a few tokens, that texts between its tags may not spell everywhere (call_guard.rs).
 fn slices() -> Vec<String> {
-    let mut slices = SlicedBiasComputer::json_slices();
-    slices.push(r"[a-z ]{1,10}".to_string());
+    let text = r#"[^"\\\x00-\x1F\x7F｜]"#;
+    let bounds = ["{1,10}", "{1,30}", "+"].map(|bounds| format!("{text}{bounds}"));
+    let mut slices = vec![r"[\x20\x0A\x0D\x09]+".to_string(), r"[a-z ]{1,10}".to_string()];
+    slices.extend(bounds);
     slices
 }
 

@@ -2,12 +2,15 @@
 //! has no equal for. Tokenizers here; every function that C++ calls goes through `abi::guard`. Read
 //! in this order: abi, tokenizer_abi, vocabulary (which tokenizer), pretokenizer, the models
 //! (byte_level, spm, wordpiece), tokenizer_json and token_classes; then template and template_abi;
-//! grammar_abi, grammar, grammar_source and what it names; hash (BLAKE3).
+//! grammar_abi, grammar, step_watch, grammar_source and what it names; hash (BLAKE3).
 
 mod abi;
 mod added_tokens;
 mod byte_level;
 mod calendar;
+mod call_grammar;
+mod call_guard;
+mod call_text;
 mod compile_thread;
 mod ebnf;
 mod ebnf_parse;

@@ -39,7 +39,7 @@ fn target(reference: &Value) -> Option<usize> {
 }
 
 /// The schemas right inside a schema.
-fn inner(members: &mut Members) -> impl Iterator<Item = &mut Value> {
+pub fn inner(members: &mut Members) -> impl Iterator<Item = &mut Value> {
     members.iter_mut().flat_map(|(keyword, value)| -> Vec<&mut Value> {
         let is_in = |keywords: &[&str]| keywords.contains(&keyword.as_str());
         if value.is_array() && is_in(&LISTS) {

@@ -1,5 +1,5 @@
 // text/deepseek_v41_format.cc
-// Segments to ids, and the grammar of a call that must come; behind text/deepseek_v41_format.h.
+// Segments to ids, and the grammar of calls; behind text/deepseek_v41_format.h.
 #include "text/deepseek_v41_format.h"
 
 #include <fmt/format.h>
@@ -10,25 +10,9 @@
 #include "text/deepseek_v41_parser.h"
 #include "text/deepseek_v41_prompt.h"
 #include "text/deepseek_v41_tools.h"
+#include "text/tool_grammar.h"
 
 namespace plumb::text {
-namespace {
-
-// An answer that begins within a block of calls, of a tool that there is. Names are letters,
-// digits, '_' and '-' by now, so they need no escapes.
-GrammarSpec CallGrammar(const ChatInput& input) {
-  std::string names;
-  for (const ToolSpec& tool : input.tools) {
-    if (input.tool_choice == ToolChoice::kNamed && tool.name != input.tool_name) continue;
-    names += (names.empty() ? "" : "|") + tool.name;
-  }
-  GrammarSpec spec{.kind = GrammarKind::kRegex};
-  spec.source = fmt::format("<｜DSML｜ invoke name=\"({})\">\\n(.|\\n)*", names);
-  return spec;
-}
-
-}  // namespace
-
 base::Result<std::unique_ptr<DeepseekV41Format>> DeepseekV41Format::Create(
     const Tokenizer& tokenizer) {
   SpecialTokens specials(tokenizer, kDeepseekV41Specials);
@@ -58,8 +42,10 @@ base::Result<ChatPrompt> DeepseekV41Format::Encode(const ChatInput& input,
   prompt.continues = rendered.continues;
   prompt.calls = rendered.calls;
   if (prompt.start == AnswerStart::kReasoning) prompt.content_after = kDeepseekThinkEnd;
-  if (prompt.start == AnswerStart::kCalls) prompt.grammar = CallGrammar(input);
-  if (prompt.calls && !input.parallel_tool_calls) prompt.stops.emplace_back(kDeepseekInvokeEnd);
+  ASSIGN_OR_RETURN(prompt.grammar, ToolGrammar(CallSyntax::kDsml, input, prompt.start));
+  // Without a grammar, the first call's end is the answer's.
+  if (prompt.calls && !input.parallel_tool_calls && !prompt.grammar)
+    prompt.stops.emplace_back(kDeepseekInvokeEnd);
   return prompt;
 }
 

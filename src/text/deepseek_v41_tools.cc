@@ -74,17 +74,11 @@ base::Status WriteTool(PromptWriter& writer, const ToolSpec& tool, const std::st
     return InvalidArgument(path + ".name",
                            "the name of a tool has 1 to 64 letters, digits, '_' and '-'");
   }
-  auto parameters = OrderedJson::Parse(tool.parameters);
-  if (!parameters.ok() || parameters->kind != Kind::kObject) {
-    return InvalidArgument(path + ".parameters",
-                           "the parameters of a tool are a JSON object: " +
-                               (parameters.ok() ? "this is none" : parameters.status().message()));
-  }
-  if (tool.strict) MakeStrict(*parameters);
+  ASSIGN_OR_RETURN(OrderedJson parameters, ReadToolParameters(tool, path));
   OrderedJson line{.kind = Kind::kObject};
   line.Set("name", OrderedJson::String(tool.name));
   line.Set("description", OrderedJson::String(tool.description));
-  line.Set("parameters", *std::move(parameters));
+  line.Set("parameters", std::move(parameters));
   std::string json;
   AppendPythonJson(json, line);
   writer.Text(json);
@@ -124,6 +118,17 @@ bool IsToolName(std::string_view name) {
            c == '-';
   };
   return !name.empty() && name.size() <= kNameBytesMax && std::ranges::all_of(name, allowed);
+}
+
+base::Result<OrderedJson> ReadToolParameters(const ToolSpec& tool, const std::string& path) {
+  auto parameters = OrderedJson::Parse(tool.parameters);
+  if (!parameters.ok() || parameters->kind != Kind::kObject) {
+    return InvalidArgument(path + ".parameters",
+                           "the parameters of a tool are a JSON object: " +
+                               (parameters.ok() ? "this is none" : parameters.status().message()));
+  }
+  if (tool.strict) MakeStrict(*parameters);
+  return parameters;
 }
 
 base::Status WriteDeepseekTools(PromptWriter& writer, std::span<const ToolSpec> tools) {

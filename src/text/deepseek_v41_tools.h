@@ -8,8 +8,10 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "base/status.h"
 #include "text/chat_input.h"
+#include "text/ordered_json.h"
 #include "text/prompt_segments.h"
 
 namespace plumb::text {
@@ -29,6 +31,10 @@ base::Status WriteDeepseekTools(PromptWriter& writer, std::span<const ToolSpec> 
 // kInvalidArgument: a name that is none, or arguments larger than is read.
 base::Status WriteDeepseekCalls(PromptWriter& writer, std::span<const ToolCall> calls,
                                 const std::string& path);
+
+// The schema of a tool's parameters: as it came, or, where the tool is strict, with nothing
+// optional and nothing more in it. kInvalidArgument, field `path`.parameters: no JSON object.
+base::Result<OrderedJson> ReadToolParameters(const ToolSpec& tool, const std::string& path);
 
 // JSON as Python prints it. kInvalidArgument with that field: not JSON.
 base::Result<std::string> AsPythonJson(std::string_view json, const std::string& field);

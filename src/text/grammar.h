@@ -26,6 +26,7 @@ enum class GrammarKind : uint8_t {
   kLark,        // source: Lark, as llguidance reads it
   kEbnf,        // source: GBNF-like EBNF (root ::= ...)
   kChoice,      // choices: the answer is one of them
+  kCalls,       // source: calls of tools, as text/tool_grammar.h writes it
 };
 
 // With neither trigger the grammar is the whole answer. With `begin`, text is free until it was

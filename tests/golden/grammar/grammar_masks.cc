@@ -99,6 +99,18 @@ const Case kCases[] = {
       .source = "start: call (\";\" call)*\ncall: NAME \"(\" [arg (\",\" arg)*] \")\"\n"
                 "arg: NAME | NUMBER | call\nNAME: /[a-z][a-z_]*/\nNUMBER: /[0-9]+/"},
      "move(left,10);turn(angle(90),fast)"},
+    {"dsml_call",
+     {.kind = text::GrammarKind::kCalls,
+      .source = R"({"syntax":"dsml","lead":"","parallel":true,"tools":[{"name":"now","schema":null},
+        {"name":"search","schema":{"type":"object","properties":{"query":{"type":"string"},
+        "filters":{"type":"object","properties":{"tag":{"type":"string"},"any":{}},
+        "required":["tag","any"],"additionalProperties":false}},"required":["query","filters"],
+        "additionalProperties":false}}]})"},
+     "<｜DSML｜ invoke name=\"search\">\n<｜DSML｜ parameter name=\"query\" "
+     "string=\"true\">harbours of "
+     "the \"north\"</｜DSML｜ parameter>\n<｜DSML｜ parameter name=\"filters\" string=\"false\">"
+     R"({"tag": "sea and sky", "any": {"of the north": ["harbours, all of them"]}})"
+     "</｜DSML｜ parameter>\n</｜DSML｜ invoke>\n</｜DSML｜ calls>"},
 };
 
 struct Series {
