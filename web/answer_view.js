@@ -32,7 +32,8 @@ export class AnswerView {
     this.facts = make("p", { class: "facts", hidden: true });
     this.actions = make("div", { class: "actions", hidden: true });
     this.node = make("li", { class: "turn answer" }, who, this.thinking, this.words,
-      this.calls.node, this.waiting, this.fault, this.facts, this.actions);
+      this.calls.node, this.waiting, this.fault,
+      make("div", { class: "turn-foot" }, this.facts, this.actions));
     this.#makeActions();
     this.update();
   }

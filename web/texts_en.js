@@ -36,7 +36,7 @@ export const ENGLISH = {
   "seed": "Seed",
   "random": "random",
   "thinking": "Thinking",
-  "by-model": "As the model has it",
+  "by-default": "Default",
   "on": "On",
   "off": "Off",
   "effort": "Effort",

@@ -36,7 +36,7 @@ export const KOREAN = {
   "seed": "시드",
   "random": "무작위",
   "thinking": "생각하기",
-  "by-model": "모델 기본값",
+  "by-default": "기본값",
   "on": "켜기",
   "off": "끄기",
   "effort": "생각의 정도",

@@ -18,8 +18,9 @@ export class UserView {
       on: { click: () => copyBy(copy, turn.text, texts) },
     });
     this.actions = make("div", { class: "actions" }, this.editButton, copy);
-    const who = make("h3", { class: "who", text: texts.say("you") });
-    this.node = make("li", { class: "turn user" }, who, this.words, this.actions);
+    this.head = make("div", { class: "turn-head" },
+      make("h3", { class: "who", text: texts.say("you") }), this.actions);
+    this.node = make("li", { class: "turn user" }, this.head, this.words);
   }
 
   update() {}
@@ -36,7 +37,8 @@ export class UserView {
     const cancel = make("button", { type: "button", class: "quiet", text: texts.say("cancel") });
     const form = make("form", { class: "edit" }, box, make("div", { class: "row" }, send, cancel));
     const close = () => {
-      form.replaceWith(this.words, this.actions);
+      form.replaceWith(this.words);
+      this.head.append(this.actions);
       this.editButton.focus();
     };
     const submit = () => {
