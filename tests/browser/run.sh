@@ -10,9 +10,19 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 build=$(realpath -m "${PLUMB_BUILD:-$root/build/release}")
 modules=${PLUMB_CACHE:-$HOME/.cache/plumb}/browser-modules
+NODE_MIN=20  # of playwright-core; Debian 12 has 18
 PACKAGES=(chromium fonts-dejavu-core fonts-nanum)
 
 say() { echo "browser: $*" >&2; }
+
+check_node() {
+  local version
+  version=$(node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/') || true
+  if [[ -z $version ]] || ((version < NODE_MIN)); then
+    say "Node.js $NODE_MIN or later is needed, with npm: https://nodejs.org"
+    exit 1
+  fi
+}
 
 missing_packages() {
   local package
@@ -65,6 +75,7 @@ main() {
         ;;
     esac
   done
+  check_node
   node --test "$here/unit/"
   if ((unit)); then return; fi
   install_packages

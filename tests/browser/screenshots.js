@@ -7,7 +7,7 @@ import { spawn } from "node:child_process";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { ask, lastAnswer, openConsole, startBrowser } from "./console.js";
+import { ask, ended, openConsole, startBrowser } from "./console.js";
 
 const FILE_BYTES_MAX = 200_000;
 const out = process.argv[2];
@@ -51,56 +51,69 @@ async function fill(page, settings) {
 
 const LARGE = { viewport: { width: 1120, height: 760 } };
 const PHONE = { viewport: { width: 390, height: 780 }, deviceScaleFactor: 1.5, hasTouch: true };
-const WEATHER = JSON.stringify([{
-  name: "get_weather",
-  description: "Get the weather of a city.",
-  parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
-}], null, 2);
+const ANSWER_MS = 300_000;
+const tool = (name, description, property) => ({
+  name,
+  description,
+  parameters: {
+    type: "object",
+    properties: { [property]: { type: property === "minutes" ? "integer" : "string" } },
+    required: [property],
+  },
+});
+const TOOLS = JSON.stringify([
+  tool("set_timer", "Set a timer", "minutes"), tool("get_time", "Get the local time", "city"),
+], null, 2);
 
 async function withPage(browser, url, options, work) {
   const { page, close } = await openConsole(browser, url, options);
+  page.setDefaultTimeout(ANSWER_MS);
   await work(page);
   await close();
 }
 
-async function ofSmallModel(browser, url) {
-  const settings = { temperature: "0.2", seed: "7", max_tokens: "220" };
+async function ofCoder(browser, url) {
+  const settings = { temperature: "0", seed: "7", max_tokens: "240" };
   await withPage(browser, url, { ...LARGE, colorScheme: "light" }, async (page) => {
     await fill(page, settings);
     await page.locator("#settings-close").click();
-    await ask(page, "Write a Python function that reverses a string, and explain it shortly.");
+    await ask(page, "Write a short Python function that reverses the words of a sentence.");
     await picture(page, "console-light");
   });
   await withPage(browser, url, { ...PHONE, colorScheme: "dark" }, async (page) => {
-    await picture(page, "console-phone-welcome");
-    await fill(page, { ...settings, max_tokens: "90" });
+    await fill(page, settings);
     await page.locator("#settings-close").click();
-    await ask(page, "List three reasons to walk to work.");
+    await ask(page, "Three reasons to walk to work, one line each.");
     await picture(page, "console-phone-dark");
   });
   const korean = { ...LARGE, locale: "ko-KR", colorScheme: "light" };
   await withPage(browser, url, korean, async (page) => {
-    await fill(page, { ...settings, max_tokens: "60" });
-    await ask(page, "What is the capital of South Korea?");
+    await fill(page, { ...settings, max_tokens: "120" });
+    await ask(page, "대한민국의 수도는 어디인가요? 한 문장으로 답해 주세요.");
     await picture(page, "console-korean");
   });
 }
 
-async function ofThinkingModel(browser, url) {
+async function ofThinker(browser, url) {
   await withPage(browser, url, { ...LARGE, colorScheme: "dark" }, async (page) => {
-    await fill(page, { temperature: "0", seed: "1", thinking: "enabled", tools: WEATHER });
+    await fill(page, {
+      system: "You are a helpful assistant.",
+      temperature: "0", seed: "1", max_tokens: "100", thinking: "enabled", tools: TOOLS,
+    });
     await page.locator("#settings-close").click();
-    await ask(page, "What is the weather in Paris?");
-    const answer = lastAnswer(page);
-    await answer.locator(".thinking summary").click();
-    await answer.getByRole("textbox").fill("{\"weather\": \"sunny\"}");
+    const call = await ask(page, "Set a timer for 25 minutes.");
+    await call.locator(".thinking summary").click();
+    await call.getByRole("textbox").fill("{\"ok\": true}");
+    await call.getByRole("button", { name: "Send the results" }).click();
+    await ended(page);
     await picture(page, "console-tools-dark");
   });
 }
 
 const browser = await startBrowser();
 try {
-  for (const [model, work] of [["smollm2-135m", ofSmallModel], ["v41-mini", ofThinkingModel]]) {
+  const pictures = [["qwen2.5-coder-1.5b", ofCoder], ["v41-mini", ofThinker]];
+  for (const [model, work] of pictures) {
     const server = await startPlumb(model);
     try {
       await work(browser, server.url);
