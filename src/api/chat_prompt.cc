@@ -13,18 +13,24 @@ using base::Status;
 
 namespace {
 
-Status ApplyGrammar(const text::GrammarSpec& spec, const char* field,
-                    text::GrammarCompiler* grammars, engine::Request& out) {
+// Where a grammar comes from: the field that asks for one, and the field that it is made of.
+struct Origin {
+  const char* asks;
+  const char* says;
+};
+
+Status ApplyGrammar(const text::GrammarSpec& spec, Origin origin, text::GrammarCompiler* grammars,
+                    engine::Request& out) {
   if (out.sampling.ignore_end) {
-    return InvalidArgument(
-        "ignore_eos", std::string("ignore_eos is not taken together with ") + field +
-                          ": the answer ends where its grammar does; leave one of them out");
+    return InvalidArgument("ignore_eos",
+                           std::string("ignore_eos is not taken together with ") + origin.asks +
+                               ": the answer ends where its grammar does; leave one of them out");
   }
   if (grammars == nullptr) {
-    return base::Unsupported("this server enforces no grammars").WithField(field);
+    return base::Unsupported("this server enforces no grammars").WithField(origin.says);
   }
   auto grammar = grammars->Compile(spec);
-  if (!grammar.ok()) return std::move(grammar).status().WithField(field);
+  if (!grammar.ok()) return std::move(grammar).status().WithField(origin.says);
   out.grammar = *std::move(grammar);
   return base::OkStatus();
 }
@@ -40,23 +46,20 @@ Status ApplyPrompt(const GenerationRequest& request, text::ChatPrompt prompt,
                            "one stop string fewer is taken with parallel_tool_calls: false");
   }
   out.prompt = std::move(prompt.tokens);
-  if (prompt.grammar) {
-    if (request.grammar) {
-      return InvalidArgument("response_format",
-                             "response_format is not taken together with a "
-                             "tool_choice that asks for a call");
-    }
-    return ApplyGrammar(*prompt.grammar, "tool_choice", grammars, out);
-  }
-  if (!request.grammar) return base::OkStatus();
-  if (prompt.calls) {
+  if (request.grammar && prompt.calls) {
     return InvalidArgument("response_format",
                            "response_format is not taken together with tools: the answer could "
                            "not call them; leave one out, or set tool_choice to \"none\"");
   }
+  if (prompt.grammar) {
+    const bool strict = request.input.tool_choice == text::ToolChoice::kAuto;
+    const Origin origin{.asks = strict ? "a strict tool" : "tool_choice", .says = "tools"};
+    return ApplyGrammar(*prompt.grammar, origin, grammars, out);
+  }
+  if (!request.grammar) return base::OkStatus();
   text::GrammarSpec spec = *request.grammar;
   if (spec.begin.empty()) spec.begin = prompt.content_after;
-  return ApplyGrammar(spec, "response_format", grammars, out);
+  return ApplyGrammar(spec, {.asks = "response_format", .says = "response_format"}, grammars, out);
 }
 
 bool EndedByModel(const engine::Finish& finish, const std::vector<std::string>& prompt_stops) {

@@ -204,7 +204,8 @@ TEST(ChatTools, ACallThatMustComeIsHeldByAGrammar) {
   };
   input.tool_choice = text::ToolChoice::kRequired;
   EXPECT_TRUE(accepted("<｜DSML｜ invoke name=\"get_g\">\n</｜DSML｜ invoke>\n</｜DSML｜ calls>"));
-  EXPECT_TRUE(accepted("<｜DSML｜ invoke name=\"f\">\n"));
+  EXPECT_TRUE(accepted("<｜DSML｜ invoke name=\"f\">\n</｜DSML｜ invoke>\n</｜DSML｜ calls>"));
+  EXPECT_FALSE(accepted("<｜DSML｜ invoke name=\"f\">\n")) << "a call is not left open";
   EXPECT_FALSE(accepted("<｜DSML｜ invoke name=\"h\">\n"));
   EXPECT_FALSE(accepted("no"));
   input.tool_choice = text::ToolChoice::kNamed;
@@ -242,6 +243,8 @@ TEST(ChatTools, RefusesByField) {
       {{{"thinking", {{"type", "maybe"}}}}, "thinking.type"},
       {{{"thinking", {{"type", "enabled"}, {"budget_tokens", 5}}}}, "thinking.budget_tokens"},
       {{{"response_format", {{"type", "json_object"}}}, {"tools", kTools}}, "response_format"},
+      {{{"response_format", {{"type", "json_object"}}}, {"ignore_eos", true}}, "ignore_eos"},
+      {{{"tool_choice", "required"}, {"tools", kTools}, {"ignore_eos", true}}, "ignore_eos"},
   };
   for (const auto& [members, field] : cases)
     EXPECT_EQ(fixture.Error(ChatBody(members))["param"], field) << members;
