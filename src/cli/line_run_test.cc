@@ -15,10 +15,10 @@
 #include <string_view>
 
 #include "api/testing/byte_vocabulary.h"
+#include "api/testing/deepseek_vocabulary.h"
 #include "base/disk.h"
 #include "base/testing/scratch_folder.h"
 #include "cli/generate_output.h"
-#include "text/deepseek_v41_parser.h"
 
 namespace plumb::cli {
 namespace {
@@ -100,36 +100,10 @@ class BackwardsGenerator final : public engine::Generator {
   std::vector<Waiting> waiting_;
 };
 
-// Reads answers as DeepSeek-V4.1's format does: they begin with reasoning, and may call tools.
-class ThinkingFormat final : public text::ChatFormat {
- public:
-  explicit ThinkingFormat(const text::ChatFormat& prompts) : prompts_(prompts) {}
-  std::string_view id() const override { return "thinking"; }
-  text::ChatAbilities abilities() const override { return {.tools = true, .reasoning = true}; }
-  base::Result<text::ChatPrompt> Encode(const text::ChatInput& input,
-                                        uint32_t tokens_max) const override {
-    ASSIGN_OR_RETURN(text::ChatPrompt prompt, prompts_.Encode(input, tokens_max));
-    prompt.start = text::AnswerStart::kReasoning;
-    prompt.calls = !input.tools.empty();
-    prompt.stops = {"<stop>"};
-    return prompt;
-  }
-  std::unique_ptr<text::AnswerParser> NewParser(const text::ChatPrompt& prompt) const override {
-    return std::make_unique<text::DeepseekV41Parser>(prompt.start, prompt.continues, prompt.calls);
-  }
-
- private:
-  const text::ChatFormat& prompts_;
-};
-
 constexpr std::string_view kCallingAnswer =
     "It is small.\n</think>One moment.\n\n<｜DSML｜ calls>\n<｜DSML｜ invoke name=\"add\">\n"
     "<｜DSML｜ parameter name=\"a\" string=\"false\">1</｜DSML｜ parameter>\n"
     "</｜DSML｜ invoke>\n</｜DSML｜ calls>";
-constexpr std::string_view kAskWithTools =
-    R"({"messages": [{"role": "user", "content": "x"}],
-        "tools": [{"type": "function", "function": {"name": "add"}}], "seed": 5})";
-
 constexpr const char* kInput =
     "{\"id\": \"a\", \"messages\": [{\"role\": \"user\", \"content\": \"hi\"}], \"seed\": 5}\n"
     "\n"
@@ -379,20 +353,21 @@ TEST_F(GenerateTest, EchoAndPromptLogprobsShowThePrompt) {
 }
 
 TEST_F(GenerateTest, AnswersToMessagesAreTakenApartAsInTheChatApi) {
-  const ThinkingFormat format(*format_);
-  std::string ask(kAskWithTools);
-  std::erase(ask, '\n');
-  WriteInput(ask + "\n{\"prompt\": \"raw\", \"seed\": 5}\n");
+  const auto tokenizer = api::testing::MakeDeepseekTokenizer();
+  const auto format = api::testing::MakeDeepseekFormat(*tokenizer);
+  WriteInput(R"({"messages": [{"role": "user", "content": "x"}], "parallel_tool_calls": false,)"
+             R"( "tools": [{"type": "function", "function": {"name": "add"}}]})"
+             "\n{\"prompt\": \"raw\"}\n");
   const auto answers = [&](const BackwardsGenerator& with, LineKind kind) {
     generator_ = with;
     generator_.text = kCallingAnswer;
     generator_.expected = 2;
     WriteOutput("");
     LineJob job{folder_ + "/in", folder_ + "/out", {}, false, "model 1", 3};
-    job.defaults.abilities = format.abilities();
+    job.defaults.abilities = format->abilities();
     job.defaults.kind = kind;
     const auto totals =
-        AnswerLines(job, {generator_, {format, *tokenizer_, 1000}, clock_, NoProgress(), {}});
+        AnswerLines(job, {generator_, {*format, *tokenizer, 9999}, clock_, NoProgress(), {}});
     EXPECT_TRUE(totals.ok()) << totals.status().ToString();
     std::vector<nlohmann::json> lines;
     for (const auto& line : LinesOf(Output())) lines.push_back(nlohmann::json::parse(line));
@@ -404,7 +379,6 @@ TEST_F(GenerateTest, AnswersToMessagesAreTakenApartAsInTheChatApi) {
   EXPECT_EQ(whole[0]["finish_reason"], "tool_calls");
   ASSERT_EQ(whole[0]["tool_calls"].size(), 1u);
   EXPECT_EQ(whole[0]["tool_calls"][0]["id"], "call_0_0_0");
-  EXPECT_EQ(whole[0]["tool_calls"][0]["type"], "function");
   EXPECT_EQ(whole[0]["tool_calls"][0]["function"]["name"], "add");
   EXPECT_EQ(whole[0]["tool_calls"][0]["function"]["arguments"], R"({"a": 1})");
   EXPECT_EQ(whole[1]["text"], kCallingAnswer) << "a prompt of one's own is answered as it comes";
@@ -415,7 +389,7 @@ TEST_F(GenerateTest, AnswersToMessagesAreTakenApartAsInTheChatApi) {
   BackwardsGenerator stopped;
   stopped.stop = "mine";
   EXPECT_EQ(answers(stopped, LineKind::kGenerate)[0]["finish_reason"], "stop");
-  stopped.stop = "<stop>";  // the prompt's own
+  stopped.stop = "</｜DSML｜ invoke>";  // the prompt's own
   EXPECT_EQ(answers(stopped, LineKind::kGenerate)[0]["finish_reason"], "tool_calls");
   EXPECT_EQ(answers({}, LineKind::kRollout)[0]["samples"][0]["text"], kCallingAnswer);
 }
