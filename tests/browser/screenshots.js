@@ -34,7 +34,7 @@ async function startPlumb(model) {
 async function picture(page, name) {
   await page.mouse.move(0, 0);
   const path = join(out, `${name}.png`);
-  await page.screenshot({ path });
+  await page.screenshot({ path, animations: "disabled" });
   const { size } = statSync(path);
   assert.ok(size < FILE_BYTES_MAX, `${path} has ${size} bytes`);
   console.log(`${path} ${size}`);
@@ -50,7 +50,9 @@ async function fill(page, settings) {
 }
 
 const LARGE = { viewport: { width: 1120, height: 760 } };
-const PHONE = { viewport: { width: 390, height: 780 }, deviceScaleFactor: 1.5, hasTouch: true };
+const PHONE = {
+  viewport: { width: 390, height: 780 }, deviceScaleFactor: 1.5, isMobile: true, hasTouch: true,
+};
 const ANSWER_MS = 300_000;
 const tool = (name, description, property) => ({
   name,
