@@ -58,9 +58,12 @@ Cut CutProduct(const BlockProduct& product, uint64_t item_cycles) {
   const bool whole = product.rows <= kRowsTogether;
   cut.row_items = whole ? 1 : static_cast<uint32_t>(DivideUp(product.rows, kItemRowsMax));
   cut.rows = static_cast<uint32_t>(DivideUp(product.rows, cut.row_items));
-  const uint32_t unit = whole ? kOutputsTogether : 2 * kOutputsTogether;
+  const uint64_t affordable = item_cycles / CyclesOf(product.matrix, cut.rows);
+  const uint32_t unit = !whole                           ? 2 * kOutputsUnit
+                        : affordable >= kOutputsTogether ? kOutputsTogether
+                                                         : kOutputsUnit;
   const uint64_t most = whole ? DivideUp(product.matrix.outputs, unit) * unit : kItemOutputsMax;
-  const uint64_t wanted = item_cycles / CyclesOf(product.matrix, cut.rows) / unit * unit;
+  const uint64_t wanted = affordable / unit * unit;
   cut.outputs = static_cast<uint32_t>(std::clamp<uint64_t>(wanted, unit, most));
   cut.output_items = static_cast<uint32_t>(DivideUp(product.matrix.outputs, cut.outputs));
   return cut;

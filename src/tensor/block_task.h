@@ -10,14 +10,16 @@
 
 namespace plumb::tensor {
 
-// Outputs that a kernel may compute together; they share the scales of kF8Block32.
-constexpr uint32_t kOutputsTogether = 4;
+// Outputs that a kernel may compute together, at most; they share the scales of kF8Block32.
+constexpr uint32_t kOutputsTogether = 16;
+// Outputs of a task begin at a multiple of it.
+constexpr uint32_t kOutputsUnit = 4;
 constexpr uint32_t kScaleBlock = 32;  // outputs and inputs to a scale of kF8Block32
 
 // Some outputs of one matrix times all rows of a task.
 struct BlockTask {
   const BlockMatrix* matrix;
-  uint32_t output_begin;  // a multiple of kOutputsTogether
+  uint32_t output_begin;  // a multiple of kOutputsUnit
   uint32_t output_end;
   uint32_t rows;   // at least 1
   const float* x;  // [rows, inputs], row i at x + i * x_stride

@@ -16,6 +16,7 @@ CpuFeatures DetectCpu() {
   features.avx512 = features.avx2 && __builtin_cpu_supports("avx512f") &&
                     __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni");
+  features.vbmi = features.avx512 && __builtin_cpu_supports("avx512vbmi");
 #endif
   return features;
 }
@@ -28,7 +29,7 @@ std::vector<const KernelTable*> AllKernels() {
     tables.push_back(&ScalarKernels());
     tables.push_back(&Avx2Kernels());
   }
-  if (features.avx512) tables.push_back(&Avx512Kernels());
+  if (features.avx512) tables.push_back(&Avx512Kernels(features.vbmi));
 #else
   tables.push_back(&ScalarKernels());
 #endif

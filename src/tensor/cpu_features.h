@@ -15,6 +15,7 @@ namespace plumb::tensor {
 struct CpuFeatures {
   bool avx2 = false;    // with FMA and F16C
   bool avx512 = false;  // F, BW, VL, DQ and VNNI
+  bool vbmi = false;    // besides
 };
 CpuFeatures DetectCpu();
 

@@ -8,6 +8,7 @@
 
 #include "tensor/block_task.h"
 #include "tensor/cpu/f4_tables.h"
+#include "tensor/cpu/f8_tables.h"
 #include "tensor/cpu/tables.h"
 #include "tensor/exact_math.h"
 #include "tensor/kv_page.h"
@@ -184,6 +185,27 @@ inline void QuantizeGroup(const float* x, float inverse, int16_t* quants, int32_
 
 #include "tensor/cpu/all-inl.h"
 
+// A function has one target attribute for Clang, so that the larger one takes the other's place.
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute push(                                                               \
+    __attribute__((                                                                         \
+        target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx512vbmi,avx2,fma,f16c"))), \
+    apply_to = function)
+#include "tensor/cpu/block_vbmi-inl.h"
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512vbmi")
+#include "tensor/cpu/block_vbmi-inl.h"
+#pragma GCC pop_options
+#endif
+
+constexpr KernelTable MakeVbmiTable() {
+  KernelTable table = MakeTable("avx512");
+  table.multiply_blocks = MultiplyBlocksVbmi;
+  return table;
+}
+
 }  // namespace plumb::tensor::avx512
 
 #if defined(__clang__)
@@ -193,9 +215,10 @@ inline void QuantizeGroup(const float* x, float inverse, int16_t* quants, int32_
 #endif
 
 namespace plumb::tensor {
-const KernelTable& Avx512Kernels() {
+const KernelTable& Avx512Kernels(bool vbmi) {
   static constexpr KernelTable kTable = avx512::MakeTable("avx512");
-  return kTable;
+  static constexpr KernelTable kVbmiTable = avx512::MakeVbmiTable();
+  return vbmi ? kVbmiTable : kTable;
 }
 }  // namespace plumb::tensor
 

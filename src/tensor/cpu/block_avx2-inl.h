@@ -35,9 +35,15 @@ inline void WidenF8(const std::byte* p, Floats (&w)[4]) {
   }
 }
 
-inline bool AnyDiffers(Floats a, Floats b) {
-  return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_NEQ_UQ)) != 0;
-}
+// Whether any pair of values that were added differs; NaN does.
+class Differences {
+ public:
+  void Add(Floats a, Floats b) { any_ = _mm256_or_ps(any_, _mm256_cmp_ps(a, b, _CMP_NEQ_UQ)); }
+  bool found() const { return _mm256_movemask_ps(any_) != 0; }
+
+ private:
+  Floats any_ = {};
+};
 
 // Four bytes in every lane, shifted so that lane i has input i in its low bits. A permutation looks
 // at three of them, and exclusive or with the fourth sets the sign.

@@ -4,7 +4,7 @@
 
 // Rows up to which weights are widened in registers, and the outputs that share such a pass.
 constexpr uint32_t kStreamRowsMax = 4;
-constexpr uint32_t StreamOutputs(int /*rows*/) { return 4; }
+constexpr uint32_t StreamOutputs(int rows) { return rows == 1 ? kOutputsTogether : 4; }
 // Rows of a tile of widened weights; kOutputsTogether * kPieceRowsMax sums fill the registers.
 constexpr uint32_t kPieceRowsMax = 6;
 
@@ -36,7 +36,15 @@ inline void WidenF8(const std::byte* p, Floats (&w)[2]) {
   w[1] = WidenSixteenF8(p + 16);
 }
 
-inline bool AnyDiffers(Floats a, Floats b) { return _mm512_cmp_ps_mask(a, b, _CMP_NEQ_UQ) != 0; }
+// Whether any pair of values that were added differs; NaN does.
+class Differences {
+ public:
+  void Add(Floats a, Floats b) { any_ |= _mm512_cmp_ps_mask(a, b, _CMP_NEQ_UQ); }
+  bool found() const { return any_ != 0; }
+
+ private:
+  __mmask16 any_ = 0;
+};
 
 // Eight bytes in every lane, shifted so that lane 2 i has input i in its low bits and lane 2 i + 1
 // input 8 + i; a permutation of the values, already scaled, ignores the bits above.

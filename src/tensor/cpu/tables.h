@@ -8,6 +8,7 @@ namespace plumb::tensor {
 
 const KernelTable& ScalarKernels();  // tensor/ref
 const KernelTable& Avx2Kernels();    // x86-64 only
-const KernelTable& Avx512Kernels();  // x86-64 only
+// x86-64 only. `vbmi`: with lookups of bytes, which younger processors have.
+const KernelTable& Avx512Kernels(bool vbmi);
 
 }  // namespace plumb::tensor
