@@ -58,7 +58,7 @@ void DeepseekAttentionLayer::MakeWindowRows(tensor::Compute compute, const Deeps
   ForEachRow(compute, rows, 4 * uint64_t{n}, [&](uint32_t row) {
     float* kv = kv_.data() + uint64_t{row} * n;
     const auto round = [&] {
-      if (roundings_.activations) tensor::RoundToBf16({kv, n});
+      if (roundings_.activations) tensor::RoundToBf16(compute.kernels, {kv, n});
     };
     round();
     compute.kernels.rms_norm(kv, weights.kv_norm.data(), config_->rms_epsilon, n, kv);
@@ -70,7 +70,7 @@ void DeepseekAttentionLayer::MakeWindowRows(tensor::Compute compute, const Deeps
     observer_->Values(DeepseekStage::kWindowRows, layer, {kv_.data(), uint64_t{rows} * n});
   }
   ForEachRow(compute, rows, 4 * uint64_t{n}, [&](uint32_t row) {
-    tensor::EncodeRow(roundings_.window, {kv_.data() + uint64_t{row} * n, n},
+    tensor::EncodeRow(compute.kernels, roundings_.window, {kv_.data() + uint64_t{row} * n, n},
                       window_rows_.data() + row * layout_->window_row_bytes());
   });
   made_.assign(batch.parts().begin(), batch.parts().end());
@@ -125,7 +125,7 @@ void DeepseekAttentionLayer::AttendSlice(tensor::Compute compute, const Deepseek
     return rotary.Row(kind, batch.row(slice.first + i).origin);
   };
   const auto round = [&](float* x) {
-    if (roundings_.activations) tensor::RoundToBf16({x, width});
+    if (roundings_.activations) tensor::RoundToBf16(compute.kernels, {x, width});
   };
   Multiply(compute, weights.query_b, low_.data() + uint64_t{slice.first} * config_->query_rank,
            slice.count, queries_.data());

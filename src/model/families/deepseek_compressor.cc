@@ -120,7 +120,7 @@ void DeepseekCompressor::Write(tensor::Compute compute, const DeepseekRotary& ro
   const float epsilon = config_->rms_epsilon;
   const tensor::KernelTable& kernels = compute.kernels;
   const auto round = [&](float* x, uint64_t count) {
-    if (roundings_.activations) tensor::RoundToBf16({x, count});
+    if (roundings_.activations) tensor::RoundToBf16(compute.kernels, {x, count});
   };
   ForEachRow(compute, groups, uint64_t{n} * ratio * kExpCost, [&](uint32_t i) {
     const Group& group = groups_[i];
@@ -134,7 +134,7 @@ void DeepseekCompressor::Write(tensor::Compute compute, const DeepseekRotary& ro
     rotary.RotateCompressed(kernels, group.index * ratio, n, main);
     round(main, n);
     const SequenceRows& sequence = batch.sequence_of(group.row);
-    tensor::EncodeRow(roundings_.main, {main, n},
+    tensor::EncodeRow(compute.kernels, roundings_.main, {main, n},
                       layout_->MainRow(layer, sequence.pages, group.index));
   });
 
@@ -148,7 +148,7 @@ void DeepseekCompressor::Write(tensor::Compute compute, const DeepseekRotary& ro
     rotary.RotateCompressed(kernels, group.index * ratio, key_n, key);
     round(key, key_n);
     const SequenceRows& sequence = batch.sequence_of(group.row);
-    tensor::EncodeRow(roundings_.key, {key, key_n},
+    tensor::EncodeRow(compute.kernels, roundings_.key, {key, key_n},
                       layout_->KeyRow(layer, sequence.pages, group.index));
   });
   if (ratio > 1) KeepOpen(batch, layer);

@@ -148,7 +148,7 @@ void DeepseekExperts::Down(tensor::Compute compute, const DeepseekFeed& weights,
   const uint32_t gathered = rows * config_->experts_used;
   const float limit = config_->swiglu_limit;
   const auto round = [&](float* x) {
-    if (roundings_.activations) tensor::RoundToBf16({x, width});
+    if (roundings_.activations) tensor::RoundToBf16(compute.kernels, {x, width});
   };
   ForEachRow(compute, gathered + rows, uint64_t{width} * 8, [&](uint32_t i) {
     float* gate = gates_.data() + uint64_t{i} * width;

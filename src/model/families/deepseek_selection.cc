@@ -61,9 +61,9 @@ void DeepseekSelection::Queries(tensor::Compute compute, const DeepseekRotary& r
     float* query = queries_.data() + row * width;
     rotary.RotateLast(compute.kernels, rotary.Row(RotaryKind::kCompress, batch.row(row).origin),
                       config_->index_heads, dim, query);
-    if (roundings_.activations) tensor::RoundToBf16({query, width});
+    if (roundings_.activations) tensor::RoundToBf16(compute.kernels, {query, width});
     if (roundings_.key != tensor::RowFormat::kF32) {
-      tensor::RoundRow(roundings_.key, {query, width});
+      tensor::RoundRow(compute.kernels, roundings_.key, {query, width});
     }
   });
 }
@@ -178,7 +178,8 @@ void DeepseekSelection::Choose(tensor::Compute compute, const DeepseekRotary& ro
     compute.pool.ParallelFor(static_cast<uint32_t>(tasks_.size()), [&](uint32_t item) {
       const Task& task = tasks_[item];
       if (roundings_.activations) {
-        tensor::RoundToBf16({scores_.data() + task.scores_begin, task.scores_count});
+        tensor::RoundToBf16(compute.kernels,
+                            {scores_.data() + task.scores_begin, task.scores_count});
       }
       if (input.layer == config_->candidate_source) ChooseBlocks(task);
       ChooseRows(task);

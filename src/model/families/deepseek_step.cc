@@ -52,7 +52,8 @@ float Sigmoid(float x) { return 1.0f / (1.0f + tensor::ExactExp(-x)); }
 void RoundActivations(tensor::Compute compute, const DeepseekRoundings& roundings, uint32_t rows,
                       uint64_t n, float* x) {
   if (!roundings.activations) return;
-  ForEachRow(compute, rows, n, [&](uint32_t row) { tensor::RoundToBf16({x + row * n, n}); });
+  ForEachRow(compute, rows, n,
+             [&](uint32_t row) { tensor::RoundToBf16(compute.kernels, {x + row * n, n}); });
 }
 
 void RoundInputs(tensor::Compute compute, const DeepseekRoundings& roundings,
@@ -60,8 +61,9 @@ void RoundInputs(tensor::Compute compute, const DeepseekRoundings& roundings,
   const bool quantised =
       matrix.format == BlockFormat::kF8Block32 || matrix.format == BlockFormat::kF4Group32;
   if (!roundings.activations || !quantised) return;
-  ForEachRow(compute, rows, n,
-             [&](uint32_t row) { tensor::RoundRow(RowFormat::kF8Group32, {x + row * n, n}); });
+  ForEachRow(compute, rows, n, [&](uint32_t row) {
+    tensor::RoundRow(compute.kernels, RowFormat::kF8Group32, {x + row * n, n});
+  });
 }
 
 const float* RoundedInputs(tensor::Compute compute, const DeepseekRoundings& roundings,
