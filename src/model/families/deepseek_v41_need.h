@@ -1,7 +1,8 @@
 // model/families/deepseek_v41_need.h
 // What a DeepSeek-V4.1 model takes, by its config's numbers alone: bytes of weights and tables,
-// what one decoded token touches of them, and what a sequence keeps. For people who choose a
-// machine. Thread: any; pure. Layouts: deepseek_v41_state.h.
+// what one decoded token touches of them, what a sequence keeps, and what a step must compute and
+// read. For people who choose a machine, and for measurements. Thread: any; pure. Layouts:
+// deepseek_v41_state.h.
 #pragma once
 
 #include <cstdint>
@@ -40,5 +41,30 @@ DeepseekNeed NeedOf(const DeepseekConfig& config, Roundings roundings = Rounding
 // keys and selected rows.
 uint64_t DeepseekKvRead(const DeepseekConfig& config, uint64_t position,
                         Roundings roundings = Roundings::kKvq);
+
+// Rows of some sequences alike in one Forward; words as in SequenceRows.
+struct DeepseekStep {
+  uint64_t sequences = 1;
+  uint64_t position = 0;     // of each one's first row
+  uint64_t rows = 1;         // of each
+  uint64_t replay_from = 0;  // of each
+  uint64_t logits_rows = 1;  // of each
+};
+
+// What a step must do at least. Operations of f32 (a multiply-add is two): every matrix that a row
+// meets, in the layers in which the row is alive, index scores, scores and sums of attention.
+// Bytes: every weight that some row meets, once; of routed experts those that rows which choose
+// evenly are expected to meet (exact for one row); rows of embedding and tables; keys and values of
+// each sequence, once for each layer.
+struct DeepseekWork {
+  double operations = 0;
+  double weight_bytes = 0;
+  double row_bytes = 0;  // of the embedding and of n-gram tables
+  double kv_bytes = 0;
+
+  double bytes() const { return weight_bytes + row_bytes + kv_bytes; }
+};
+DeepseekWork DeepseekWorkOf(const DeepseekConfig& config, const DeepseekStep& step,
+                            Roundings roundings = Roundings::kKvq);
 
 }  // namespace plumb::model

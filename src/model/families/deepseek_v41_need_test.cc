@@ -61,6 +61,48 @@ TEST(DeepseekNeed, ATokenIsAShareOfItsPageAlsoWhereRowsOfPairsAreOdd) {
   EXPECT_EQ(NeedOf(c).token_bytes, 106u);
 }
 
+TEST(DeepseekWork, OfADecodedTokenIsWhatATokenTouches) {
+  const DeepseekConfig c = Released();
+  const DeepseekNeed need = NeedOf(c);
+  for (const uint64_t position : {0u, 1000u, 100'000u}) {
+    const DeepseekWork work = DeepseekWorkOf(c, {.position = position});
+    EXPECT_NEAR(work.weight_bytes + work.row_bytes, static_cast<double>(need.active_weight_bytes),
+                64)
+        << position;
+    EXPECT_EQ(work.row_bytes, static_cast<double>(need.table_row_bytes + 2 * c.hidden));
+    EXPECT_EQ(work.kv_bytes, static_cast<double>(DeepseekKvRead(c, position))) << position;
+  }
+  // The first token: its window row in each layer, its main row in the decoder's, five index keys.
+  const uint64_t attention = (40 + 20) * 2 * 64 * 512 + 5 * 32 * 128;
+  EXPECT_EQ(DeepseekWorkOf(c, {}).operations,
+            2 * static_cast<double>(need.active_parameters + attention));
+}
+
+TEST(DeepseekWork, OfAPromptIsTheSumOfItsStepsAndRowsBeforeTheReplayHaveNoDecoder) {
+  const DeepseekConfig c = Released();
+  const auto work = [&](uint64_t position, uint64_t rows, uint64_t logits_rows) {
+    return DeepseekWorkOf(
+        c, {.position = position, .rows = rows, .replay_from = 600, .logits_rows = logits_rows});
+  };
+  const DeepseekWork whole = work(0, 1000, 1);
+  const DeepseekWork before = work(0, 600, 0);
+  const DeepseekWork replayed = work(600, 400, 1);
+  EXPECT_DOUBLE_EQ(whole.operations, before.operations + replayed.operations);
+  EXPECT_DOUBLE_EQ(whole.row_bytes, before.row_bytes + replayed.row_bytes);
+  const double all_layers =
+      2 * 600 * static_cast<double>(NeedOf(c).active_parameters - uint64_t{129280} * 5120);
+  EXPECT_LT(before.operations, 0.6 * all_layers);
+  EXPECT_GT(before.operations, 0.5 * all_layers);
+}
+
+TEST(DeepseekWork, ManyRowsReadEveryExpertOnce) {
+  const DeepseekConfig c = Released();
+  const DeepseekWork work = DeepseekWorkOf(c, {.sequences = 4000});
+  EXPECT_NEAR(work.weight_bytes,
+              static_cast<double>(NeedOf(c).weight_bytes - uint64_t{129280} * 5120 * 2), 4096);
+  EXPECT_EQ(work.kv_bytes, 4000.0 * static_cast<double>(DeepseekKvRead(c, 0)));
+}
+
 TEST(DeepseekNeed, WithoutRoundingsRowsAreFloats) {
   EXPECT_EQ(NeedOf(Released(), Roundings::kF32).token_bytes, (3u * (512 + 128) / 2 + 640) * 4);
 }
