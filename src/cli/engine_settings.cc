@@ -26,6 +26,7 @@ namespace {
 constexpr uint64_t kKvMemoryMin = 1u << 20;
 constexpr uint64_t kKvMemoryMax = 1ull << 46;
 constexpr uint32_t kSequencesMax = 1024;
+constexpr uint32_t kCheckpointsMax = 1u << 24;
 
 // The number after `key` in a file of the system ("MemAvailable:   123 kB"); nothing when there is
 // no such file, line or number.
@@ -60,8 +61,13 @@ void AddEngineOptions(OptionTable& table, EngineSettings& settings) {
   table.Add(Integer("context", settings.context, {0, model::kContextMax}, "TOKENS",
                     "Longest prompt and answer together; 0 = the model's, up to 131072."));
   table.Add(Bytes("kv-memory", settings.kv_memory, {kKvMemoryMin, kKvMemoryMax}, "automatic",
-                  "Memory for keys and values (suffixes K, M, G, T). Automatic: enough for "
-                  "--sequences answers of 2048 tokens, at most half of the memory available."));
+                  "Memory for keys and values, and for the states and checkpoints of models that "
+                  "have them (suffixes K, M, G, T). Automatic: enough for --sequences answers of "
+                  "2048 tokens, at most half of the memory available."));
+  table.Add(Integer("checkpoints", settings.checkpoints, {0, kCheckpointsMax}, "COUNT",
+                    "Of models that need one to go on from what is cached (DeepSeek-V4.1): "
+                    "checkpoints kept, inside --kv-memory; 0 = an eighth of it, or four for each "
+                    "of --sequences. 'plumb model inspect' says how large one is."));
   table.Add(
       Integer("sequences", settings.sequences, {1, kSequencesMax}, "COUNT",
               "Answers computed at once; more wait their turn. Answers do not depend on it."));

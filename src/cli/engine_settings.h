@@ -19,10 +19,11 @@ namespace plumb::cli {
 struct EngineSettings {
   std::string model{kDefaultModel};
   bool no_pull = false;
-  uint32_t threads;         // constructed as: all processors
-  uint32_t context = 0;     // tokens; 0 = the model's
-  uint64_t kv_memory = 0;   // bytes; 0 = by KvMemory
-  uint32_t sequences = 64;  // answers computed at once
+  uint32_t threads;          // constructed as: all processors
+  uint32_t context = 0;      // tokens; 0 = the model's
+  uint64_t kv_memory = 0;    // bytes; 0 = by KvMemory
+  uint32_t checkpoints = 0;  // 0 = by the memory
+  uint32_t sequences = 64;   // answers computed at once
   std::string kernels = "auto";
   bool pin_threads = false;
   std::string prefix_cache = "on";
@@ -60,8 +61,8 @@ struct EngineModels {
 base::Result<EngineModels> LocateEngineModels(const EngineSettings& settings,
                                               const VariableReader& variables);
 
-// Bytes of keys and values when nobody says: enough for every sequence at kTypicalTokens, and for
-// one of the whole context; at most half of what the machine has available, at least one page.
+// Bytes of pages when nobody says: enough for every sequence at kTypicalTokens, and for one of the
+// whole context; at most half of what the machine has available, at least one page.
 struct KvNeed {
   uint64_t page_bytes;
   uint32_t context_max;

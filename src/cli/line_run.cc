@@ -90,6 +90,18 @@ class RequestSink final : public engine::EventSink {
   std::unique_ptr<engine::BestOf> best_;
 };
 
+// An error that the same line has wherever it is computed; any other is ours.
+bool IsOfTheLine(const base::Status& status) {
+  switch (status.code()) {
+    case base::Code::kInvalidArgument:
+    case base::Code::kUnsupported:
+    case base::Code::kNotFound:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r") == text.npos; }
 
 // Thread: main.
@@ -223,7 +235,7 @@ class Run {
     return base::OkStatus();
   }
 
-  // An error that is the line's own is kept in it; others end the run.
+  // An error that is the line's own is kept in it; others end the run (IsOfTheLine).
   base::Status Submit(engine::Request request, OpenLine& line, uint32_t first_sample) {
     request.id = engine::RequestId{++last_id_};
     const uint32_t samples = request.samples;
@@ -239,7 +251,7 @@ class Run {
     live_.erase(last_id_);
     --line.requests_open;
     samples_in_flight_ -= computed;
-    if (submitted.code() != base::Code::kInvalidArgument) return submitted;
+    if (!IsOfTheLine(submitted)) return submitted;
     line.failed = submitted;
     return base::OkStatus();
   }
@@ -287,7 +299,16 @@ class Run {
     return Write(AnswerLine(line.head, line.asked, line.answer, tokenizer));
   }
 
+  // The answer to the line; or, when the fault is ours, the end of the run, without an answer to
+  // it.
   base::Status WriteError(const LineHead& head, const base::Status& status) {
+    if (!IsOfTheLine(status)) {
+      return base::Status(status.code(),
+                          fmt::format("line {} of '{}': {}; what is answered stays, and the same "
+                                      "command goes on from there",
+                                      head.index + 1, job_.input, status.message()))
+          .WithReason(status.reason());
+    }
     ++totals_.errors;
     return Write(ErrorLine(head, status));
   }

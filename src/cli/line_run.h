@@ -41,7 +41,9 @@ struct LineTotals {
 
 // kInvalidArgument (field "--input" or "--output"): files that are not what they should be, or do
 // not belong together; kCancelled: the generator was stopped; kInternal: the disk; else the
-// generator's errors. What was answered stays, and the same call goes on from there.
+// generator's errors and the grammar compiler's, but for those that are the line's own fault
+// (kInvalidArgument, kUnsupported, kNotFound), which are its answer. What was answered stays, and
+// the same call goes on from there.
 base::Result<LineTotals> AnswerLines(const LineJob& job, const LineParts& parts);
 
 }  // namespace plumb::cli

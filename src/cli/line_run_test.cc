@@ -46,6 +46,7 @@ class BackwardsGenerator final : public engine::Generator {
   size_t refuse_after = SIZE_MAX;
   base::Status refuse_with;
   engine::FinishReason reason = engine::FinishReason::kStop;  // of every answer
+  base::Status failure = base::Unsupported("it went wrong");  // with kError
   std::optional<std::string> stop;                            // of every answer
   std::string text;                                           // of every answer; empty: its seed
   uint32_t samples_most = 0;                                  // of a request
@@ -91,7 +92,7 @@ class BackwardsGenerator final : public engine::Generator {
     engine::Finish finish{};
     finish.reason = why;
     finish.stop = stop;
-    if (why == engine::FinishReason::kError) finish.status = base::Internal("it went wrong");
+    if (why == engine::FinishReason::kError) finish.status = failure;
     finish.prompt_tokens = static_cast<uint32_t>(request.prompt.size());
     finish.completion_tokens = 2;
     event.finish = finish;
@@ -455,6 +456,28 @@ TEST_F(GenerateTest, AnAnswerThatFailedFailsItsLineAlone) {
   EXPECT_EQ(totals->errors, 2u);
   const auto line = nlohmann::json::parse(LinesOf(Output())[0]);
   EXPECT_EQ(line["error"]["message"], "line 1: it went wrong");
+}
+
+// Another run may have the answer, so none is written in its place.
+TEST_F(GenerateTest, AnErrorOfOursEndsTheRunAndTheNextOneGoesOn) {
+  for (const base::Code code : {base::Code::kInternal, base::Code::kUnavailable,
+                                base::Code::kOverloaded, base::Code::kCorrupt}) {
+    WriteOutput("");
+    generator_ = {};
+    generator_.reason = engine::FinishReason::kError;
+    generator_.failure = base::Status(code, "the engine stands still");
+    generator_.group_size = 1;
+    const LineJob job{folder_ + "/in", folder_ + "/out", {.seed = run_seed_}, false, "model 1", 3};
+    const base::Status status = RunJob(job).status();
+    EXPECT_EQ(status.code(), code);
+    EXPECT_NE(status.message().find("line 1 of"), std::string::npos) << status.message();
+    EXPECT_NE(status.message().find("the engine stands still"), std::string::npos);
+    EXPECT_EQ(LinesOf(Output()).size(), 0u);
+    const auto totals = Run(kGoodLines);
+    ASSERT_TRUE(totals.ok()) << totals.status().ToString();
+    EXPECT_EQ(LinesOf(Output()).size(), kLines);
+    EXPECT_EQ(totals->errors, kLines - kGoodLines);
+  }
 }
 
 }  // namespace

@@ -61,12 +61,23 @@ engine::EngineOptions OptionsFor(const EngineSettings& settings,
   options.metrics = surroundings.metrics;
   options.trace = surroundings.trace;
   options.sequences_max = settings.sequences;
-  options.waiting_max = std::max(options.waiting_max, 2 * settings.sequences);
+  options.checkpoints_max = settings.checkpoints;
+  // So that a file's answers, twice as many as run (cli/generate.cc), have room among those of
+  // batch priority.
+  options.waiting_max = std::max(options.waiting_max, 4 * settings.sequences);
   options.rows_max = std::max(options.rows_max, settings.sequences);
   options.prefix_cache = settings.prefix_cache == "on";
   options.itl_target = base::Milliseconds(settings.itl_target_ms);
   options.synchronous = settings.synchronous;
   return options;
+}
+
+// Whose value an error of Engine::Create is about.
+std::string FlagOf(const std::string& field) {
+  if (field == "draft_model") return "--speculation";
+  if (field == "kv_budget_bytes") return "--kv-memory";
+  if (field == "checkpoints_max") return "--checkpoints";
+  return field == "sequences_max" ? "--sequences" : "";
 }
 
 }  // namespace
@@ -114,10 +125,7 @@ base::Status LocalEngine::LoadParts(EngineModels models, const Surroundings& sur
   kv_memory_ = options.kv_budget_bytes;
   auto engine =
       engine::Engine::Create(*target_.model, *text_.tokenizer, surroundings.clock, options);
-  if (!engine.ok()) {
-    const bool of_draft = engine.status().field() == "draft_model";
-    return NamingFlag(engine.status(), of_draft ? "--speculation" : "");
-  }
+  if (!engine.ok()) return NamingFlag(engine.status(), FlagOf(engine.status().field()));
   engine_ = std::move(engine).value();
   return base::OkStatus();
 }
@@ -151,8 +159,12 @@ base::Status LocalEngine::ChooseKvMemory(engine::EngineOptions& options) const {
   const model::ModelInfo& info = target_.model->info();
   options.kv_budget_bytes = settings_.kv_memory;
   if (options.kv_budget_bytes == 0) {
+    const uint64_t available = AvailableMemory();
+    const uint64_t of_pages =
+        KvMemory({info.page_bytes, info.context_max, settings_.sequences}, available);
     options.kv_budget_bytes =
-        KvMemory({info.page_bytes, info.context_max, settings_.sequences}, AvailableMemory());
+        std::min(engine::MemoryPlan::BudgetFor(info, options, of_pages / info.page_bytes),
+                 std::max(of_pages, available / 2));
   }
   if (options.kv_budget_bytes >= info.page_bytes) return base::OkStatus();
   return base::InvalidArgument(
@@ -217,9 +229,16 @@ base::Status LocalEngine::Replace(
 
 std::string LocalEngine::Summary() const {
   const model::ModelInfo& info = target_.model->info();
-  return fmt::format("{} parameters, context {}, {} thread{} ({}), {} for keys and values",
-                     FormatCount(info.parameters), engine_->context_max(), pool_->threads(),
-                     pool_->threads() == 1 ? "" : "s", kernels_->name, FormatBytes(kv_memory_));
+  std::string summary =
+      fmt::format("{} parameters, context {}, {} thread{} ({}), {} for keys and values",
+                  FormatCount(info.parameters), engine_->context_max(), pool_->threads(),
+                  pool_->threads() == 1 ? "" : "s", kernels_->name, FormatBytes(kv_memory_));
+  const engine::EngineStats stats = engine_->stats();
+  if (stats.state_bytes > 0) {
+    summary += fmt::format(", of it {} for states and {} for checkpoints",
+                           FormatBytes(stats.state_bytes), FormatBytes(stats.checkpoint_bytes));
+  }
+  return summary;
 }
 
 }  // namespace plumb::cli

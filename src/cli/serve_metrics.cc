@@ -25,6 +25,13 @@ void CopyMetrics(const engine::EngineStats& engine, const net::HttpServerStats& 
   to.pages_total.Set(engine.pages_total);
   to.pages_used.Set(engine.pages_used);
   to.pages_cached.Set(engine.pages_cached);
+  to.page_bytes.Set(static_cast<int64_t>(engine.page_bytes));
+  to.state_bytes.Set(static_cast<int64_t>(engine.state_bytes));
+  to.checkpoint_bytes.Set(static_cast<int64_t>(engine.checkpoint_bytes));
+  to.checkpoints.Set(engine.checkpoints);
+  to.checkpoints_stored.SetTotal(engine.checkpoints_stored);
+  to.checkpoint_hits.SetTotal(engine.checkpoint_hits);
+  to.checkpoint_evictions.SetTotal(engine.checkpoint_evictions);
 
   metrics.api.connections_open.Set(static_cast<int64_t>(server.connections_open));
   metrics.api.connections_refused.SetTotal(server.connections_refused);

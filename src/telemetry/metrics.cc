@@ -144,6 +144,19 @@ void AddEngine(Page& page, const EngineMetrics& engine) {
   page.Add("plumb_pages_total", "KV pages in the pool.", engine.pages_total);
   page.Add("plumb_pages_used", "KV pages that a running request refers to.", engine.pages_used);
   page.Add("plumb_pages_cached", "KV pages kept for reuse.", engine.pages_cached);
+  page.Add("plumb_page_memory_bytes", "Memory set aside for KV pages.", engine.page_bytes);
+  page.Add("plumb_state_memory_bytes", "Memory set aside for what sequences have beside pages.",
+           engine.state_bytes);
+  page.Add("plumb_checkpoint_memory_bytes", "Memory set aside for checkpoints.",
+           engine.checkpoint_bytes);
+  page.Add("plumb_checkpoints", "Checkpoints kept, to go on from a cached page.",
+           engine.checkpoints);
+  page.Add("plumb_checkpoints_stored_total", "Checkpoints that were stored.",
+           engine.checkpoints_stored);
+  page.Add("plumb_checkpoint_hits_total", "Sequences that went on from a checkpoint.",
+           engine.checkpoint_hits);
+  page.Add("plumb_checkpoint_evictions_total", "Checkpoints that were given up for others.",
+           engine.checkpoint_evictions);
 }
 
 }  // namespace

@@ -54,6 +54,13 @@ struct EngineMetrics {
   Gauge pages_total;
   Gauge pages_used;    // referred to by a running request
   Gauge pages_cached;  // kept for reuse, evictable
+  // Memory that is set aside, whether it is in use or not.
+  Gauge page_bytes, state_bytes, checkpoint_bytes;
+  // Of models that need one beside the pages to go on from what is cached.
+  Gauge checkpoints;
+  Counter checkpoints_stored;
+  Counter checkpoint_hits;       // sequences that went on from one
+  Counter checkpoint_evictions;  // for want of room
 };
 
 // A resource type. Thread: any, after construction.
