@@ -22,9 +22,12 @@
 #include "cli/help_texts.h"
 #include "cli/progress.h"
 #include "cli/report.h"
+#include "engine/vocabulary.h"
 #include "model/config.h"
+#include "model/families/deepseek_v41_config.h"
 #include "model/load.h"
 #include "tensor/cpu_features.h"
+#include "text/deepseek_token_classes.h"
 
 namespace plumb::cli {
 namespace {
@@ -75,11 +78,16 @@ base::Result<Loaded> Load(const BenchSettings& settings, const VariableReader& v
       .kernels = *loaded.kernels,
       .rows_max = std::max({kChunkDefault, settings.chunk, batch_max}),
       .logits_rows_max = batch_max,
-      .progress = [&, started = false](const model::LoadProgress& state) mutable {
-        if (!std::exchange(started, true)) {
-          progress.Start("load " + loaded.reference.id, 0, state.bytes_total);
-        }
-        progress.Update(state.bytes_done);
+      .progress =
+          [&, started = false](const model::LoadProgress& state) mutable {
+            if (!std::exchange(started, true)) {
+              progress.Start("load " + loaded.reference.id, 0, state.bytes_total);
+            }
+            progress.Update(state.bytes_done);
+          },
+      .token_classes = [&file]() -> base::Result<std::vector<uint32_t>> {
+        ASSIGN_OR_RETURN(const auto tokenizer, engine::MakeTokenizer(**file));
+        return text::DeepseekTokenClasses(*tokenizer);
       }};
   auto model = model::LoadModel(**file, options);
   progress.Finish();
@@ -89,9 +97,13 @@ base::Result<Loaded> Load(const BenchSettings& settings, const VariableReader& v
   const model::ModelInfo& info = loaded.model->info();
   const auto inspection = model::Inspect(**file);
   if (!inspection.ok()) return InModel(loaded.reference, inspection.status());
-  loaded.cost = CostOf({.info = info,
-                        .inspection = *inspection,
-                        .experts = (*file)->Has(info.architecture + ".expert_count")});
+  CostSource source = {.info = info,
+                       .inspection = *inspection,
+                       .experts = (*file)->Has(info.architecture + ".expert_count")};
+  if (model::IsDeepseekV41(**file)) {
+    ASSIGN_OR_RETURN(source.deepseek, model::ReadDeepseekConfig(**file));
+  }
+  loaded.cost = CostOf(source);
   loaded.file_bytes = (*file)->file_bytes();
   return loaded;
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "model/families/deepseek_v41_need.h"
+
 namespace plumb::cli {
 namespace {
 
@@ -23,12 +25,28 @@ Work StepWork(const ModelCost& cost, uint64_t rows, uint64_t logit_rows, uint64_
               static_cast<double>(keys_read) * static_cast<double>(cost.key_bytes)};
 }
 
+Work DeepseekStepWork(const ModelCost& cost, const model::DeepseekStep& step) {
+  const model::DeepseekWork work = model::DeepseekWorkOf(*cost.deepseek, step);
+  return {work.operations, work.bytes()};
+}
+
+// Where the decoder begins for a prompt of so many tokens.
+uint64_t ReplayFrom(const ModelCost& cost, uint64_t tokens) {
+  return cost.replay_rows == 0 ? 0 : tokens - std::min<uint64_t>(tokens, cost.replay_rows);
+}
+
 }  // namespace
 
 ModelCost CostOf(const CostSource& source) {
   ModelCost cost;
   const model::ModelInfo& info = source.info;
   const model::Config& config = source.inspection.config;
+  if (source.deepseek) {
+    cost.known = true;
+    cost.deepseek = source.deepseek;
+    cost.replay_rows = info.replay_rows;
+    return cost;
+  }
   const uint64_t table = uint64_t{config.embedding} * config.vocabulary;
   const uint64_t tables = config.tied_output ? table : 2 * table;
   const bool mixed_layers = config.family == model::Family::kGemma3;
@@ -50,9 +68,18 @@ Work PrefillWork(const ModelCost& cost, uint64_t prompt_tokens, uint64_t chunk_r
   Work work;
   for (uint64_t begin = 0; begin < prompt_tokens; begin += chunk_rows) {
     const uint64_t end = std::min(begin + chunk_rows, prompt_tokens);
-    uint64_t keys = 0;
-    for (uint64_t position = begin; position < end; ++position) keys += Seen(cost, position);
-    const Work step = StepWork(cost, end - begin, end == prompt_tokens ? 1 : 0, keys, end);
+    const uint64_t logit_rows = end == prompt_tokens ? 1 : 0;
+    Work step;
+    if (cost.deepseek) {
+      step = DeepseekStepWork(cost, {.position = begin,
+                                     .rows = end - begin,
+                                     .replay_from = ReplayFrom(cost, prompt_tokens),
+                                     .logits_rows = logit_rows});
+    } else {
+      uint64_t keys = 0;
+      for (uint64_t position = begin; position < end; ++position) keys += Seen(cost, position);
+      step = StepWork(cost, end - begin, logit_rows, keys, end);
+    }
     work.operations += step.operations;
     work.bytes += step.bytes;
   }
@@ -62,8 +89,13 @@ Work PrefillWork(const ModelCost& cost, uint64_t prompt_tokens, uint64_t chunk_r
 Work DecodeWork(const ModelCost& cost, const DecodeShape& shape) {
   Work work;
   for (uint64_t i = 0; i < shape.steps; ++i) {
-    const uint64_t keys = shape.batch * Seen(cost, shape.context + i);
-    const Work step = StepWork(cost, shape.batch, shape.batch, keys, keys);
+    const uint64_t position = shape.context + i;
+    const uint64_t keys = shape.batch * Seen(cost, position);
+    const Work step = cost.deepseek
+                          ? DeepseekStepWork(cost, {.sequences = shape.batch,
+                                                    .position = position,
+                                                    .replay_from = ReplayFrom(cost, shape.context)})
+                          : StepWork(cost, shape.batch, shape.batch, keys, keys);
     work.operations += step.operations;
     work.bytes += step.bytes;
   }

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "model/families/deepseek_v41_config.h"
 #include "model/inspect.h"
 #include "model/model.h"
 
@@ -18,6 +20,7 @@ namespace plumb::cli {
 // Bytes of a step: the resident weights (weight_bytes, without the embedding rows that are held
 // beside the output table, since a step looks up a few) once, and page_bytes / 128 for each key
 // seen. A row at position p sees p + 1 keys, or the sliding window where every layer has it.
+// Of DeepSeek-V4.1: what model/families/deepseek_v41_need.h counts.
 struct ModelCost {
   // False: rows do not all use the same weights (routed experts) or layers do not all see the same
   // keys, and the formulas above do not hold.
@@ -29,12 +32,16 @@ struct ModelCost {
   uint64_t step_weight_bytes = 0;
   uint64_t key_bytes = 0;  // key and value of one token, all layers
   uint64_t window = 0;     // 0 = all
+  // Of that family; the other numbers are not used then.
+  std::optional<model::DeepseekConfig> deepseek;
+  uint32_t replay_rows = 0;
 };
 // `experts`: the file has routed experts.
 struct CostSource {
   const model::ModelInfo& info;
   const model::Inspection& inspection;
   bool experts = false;
+  std::optional<model::DeepseekConfig> deepseek = std::nullopt;  // of that family
 };
 ModelCost CostOf(const CostSource& source);
 

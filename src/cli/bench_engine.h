@@ -1,8 +1,8 @@
 // cli/bench_engine.h
 // Times model::Model::Forward as the engine calls it, without the engine: prompts in chunks, then
-// decode steps of many sequences over pages that are full already. No sampling, no text. Contexts
-// are pages filled with finite random bits: their values do not change what a step costs.
-// Read next: cli/bench_cost.h (what it should cost), cli/bench_report.h.
+// decode steps of many sequences after contexts of equal length. No sampling, no text.
+// Read next: cli/bench_rows.h (what contexts are), cli/bench_cost.h (what it should cost),
+// cli/bench_report.h.
 #pragma once
 
 #include <cstdint>

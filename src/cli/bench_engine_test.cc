@@ -44,7 +44,9 @@ class FakeModel final : public model::Model {
       }
       rows += sequence.tokens.size();
       logits_rows += sequence.logits_rows;
+      if (info_.state_bytes > 0) Remember(sequence);
     }
+    replay_from.push_back(sequences.front().replay_from);
     CHECK(rows <= rows_max() && logits_rows <= logits_rows_max());
     CHECK(logits.size() == logits_rows * kVocabulary);
     steps.push_back({sequences.front().position, rows, logits_rows});
@@ -57,9 +59,38 @@ class FakeModel final : public model::Model {
     bool operator==(const Step&) const = default;
   };
   std::vector<Step> steps;
+  std::vector<uint32_t> replay_from;  // of each step's first sequence
   bool all_finite() const { return all_finite_; }
+  // Sequences keep a state from now on: where they are.
+  void KeepStates(uint32_t replay_rows) {
+    info_.state_bytes = sizeof(uint32_t);
+    info_.replay_rows = replay_rows;
+  }
 
  private:
+  // Writes where the sequence is into its state, and a mark for each token into its pages; what is
+  // there must go on from it.
+  void Remember(const model::SequenceRows& sequence) {
+    CHECK(sequence.state != nullptr);
+    const auto mark = [&](uint32_t position) {
+      return sequence.pages[position / model::kPageTokens] +
+             position % model::kPageTokens * sizeof(uint32_t);
+    };
+    uint32_t end = 0;
+    if (sequence.position > 0) std::memcpy(&end, sequence.state, sizeof end);
+    CHECK(end == sequence.position) << end << ", not " << sequence.position;
+    for (uint32_t position = 0; position < end; ++position) {
+      uint32_t found;
+      std::memcpy(&found, mark(position), sizeof found);
+      CHECK(found == 1000 + position) << "position " << position << " was not computed";
+    }
+    for (size_t i = 0; i < sequence.tokens.size(); ++i, ++end) {
+      const uint32_t value = 1000 + end;
+      std::memcpy(mark(end), &value, sizeof value);
+    }
+    std::memcpy(sequence.state, &end, sizeof end);
+  }
+
   // As halves and as floats.
   bool Finite(const std::byte* page) const {
     for (uint64_t offset = 0; offset < info_.page_bytes; offset += 4) {
@@ -126,6 +157,49 @@ TEST_F(BenchEngine, DecodeAdvancesEverySequenceFromItsContextInEverySample) {
   EXPECT_EQ(points[0].tokens, 15u);
   EXPECT_EQ(points[0].seconds.size(), 2u);
   EXPECT_NEAR(SpeedOf(points[0]).median, 15 / 0.065, 1e-6);
+}
+
+TEST_F(BenchEngine, AContextIsComputedOnceWhereSequencesKeepAState) {
+  model_.KeepStates(/*replay_rows=*/30);
+  uint64_t done = 0, all = 0;
+  const EngineBenchPlan plan{.prompts = {70},
+                             .contexts = {0, 40},
+                             .batches = {1, 3},
+                             .decode_tokens = 6,
+                             .repeat = 2,
+                             .chunk_rows = 32,
+                             .kv_memory_max = 1 << 20};
+  const auto points = MeasureEngine(
+      model_, plan, clock_, {.progress = [&](uint64_t count, uint64_t total, std::string_view) {
+        done = count;
+        all = total;
+      }});
+  ASSERT_TRUE(points.ok()) << points.status().message();
+  EXPECT_EQ(done, all);
+  // Steps without logits: two of each prompt of 70 but its last one, and all of one context.
+  using Step = FakeModel::Step;
+  std::vector<Step> silent;
+  for (size_t i = 7; i < model_.steps.size(); ++i) {
+    if (model_.steps[i].logits_rows == 0) silent.push_back(model_.steps[i]);
+  }
+  EXPECT_THAT(silent, testing::ElementsAre(Step{0, 32, 0}, Step{32, 8, 0}));
+  EXPECT_EQ(model_.replay_from[1], 40u) << "of a prompt of 70 tokens, 30 are replayed";
+  EXPECT_EQ(model_.replay_from.back(), 10u);
+  EXPECT_NEAR((*points)[3].seconds[1], 6 * 0.011, 1e-9) << "the context is not in the sample";
+}
+
+TEST_F(BenchEngine, StatesCountAsMemory) {
+  model_.KeepStates(0);
+  const uint64_t page = model_.info().page_bytes;
+  const auto points = Measure({.prompts = {},
+                               .contexts = {10},
+                               .batches = {1, 2},
+                               .decode_tokens = 1,
+                               .repeat = 1,
+                               .chunk_rows = 1,
+                               .kv_memory_max = 2 * page + 2 * 4});
+  EXPECT_EQ(points[0].skipped, "");
+  EXPECT_NE(points[1].skipped, "") << "two pages, and three states";
 }
 
 TEST_F(BenchEngine, WhatMemoryGivesIsMeasuredRightBeforeAndAfterEverySampleOfDecode) {

@@ -10,6 +10,8 @@
 
 #include "cli/bench.h"
 #include "cli/bench_plot.h"
+#include "model/families/deepseek_v41_need.h"
+#include "model/families/deepseek_v41_tiny.h"
 
 namespace plumb::cli {
 namespace {
@@ -104,6 +106,28 @@ TEST(BenchCost, SubtractsTheTablesThatAreLookedUp) {
   inspection.memory.lookup_bytes = 0;
   EXPECT_EQ(CostOf({info, inspection, false}).step_weight_bytes, 4000u) << "held once";
   EXPECT_FALSE(CostOf({info, inspection, true}).known) << "experts are not all used";
+}
+
+TEST(BenchCost, OfDeepseekIsWhatTheFamilyCounts) {
+  const model::DeepseekConfig config =
+      *model::ReadDeepseekConfig(model::MakeDeepseekTiny({}).config.dump(), "");
+  model::ModelInfo info;
+  info.replay_rows = 4;
+  const ModelCost cost = CostOf({info, {}, /*experts=*/true, config});
+  ASSERT_TRUE(cost.known);
+  const auto work = [&](const model::DeepseekStep& step) {
+    return model::DeepseekWorkOf(config, step);
+  };
+  const Work decode = DecodeWork(cost, {.batch = 3, .context = 9, .steps = 2});
+  const auto first = work({.sequences = 3, .position = 9, .replay_from = 5});
+  const auto second = work({.sequences = 3, .position = 10, .replay_from = 5});
+  EXPECT_DOUBLE_EQ(decode.operations, first.operations + second.operations);
+  EXPECT_DOUBLE_EQ(decode.bytes, first.bytes() + second.bytes());
+  const Work prefill = PrefillWork(cost, 6, 4);
+  const auto start = work({.position = 0, .rows = 4, .replay_from = 2, .logits_rows = 0});
+  const auto end = work({.position = 4, .rows = 2, .replay_from = 2, .logits_rows = 1});
+  EXPECT_DOUBLE_EQ(prefill.operations, start.operations + end.operations);
+  EXPECT_DOUBLE_EQ(prefill.bytes, start.bytes() + end.bytes());
 }
 
 TEST(BenchShares, AreThoseOfTheMedianSample) {
