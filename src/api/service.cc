@@ -27,8 +27,16 @@ constexpr size_t kRequestIdBytesMax = 128;
 constexpr uint32_t kDrainRetryAfterMs = 5000;
 // The values of the label `route` in metrics; known before there is a service.
 constexpr std::string_view kRoutePatterns[] = {
-    "/v1/chat/completions", "/v1/models",       "/v1/models/{*}", "/metrics", "/health", "/ready",
-    kConsoleRoute,          kConsoleFilesRoute,
+    "/v1/chat/completions",
+    "/v1/messages",
+    "/v1/messages/count_tokens",
+    "/v1/models",
+    "/v1/models/{*}",
+    "/metrics",
+    "/health",
+    "/ready",
+    kConsoleRoute,
+    kConsoleFilesRoute,
 };
 
 // What a client may choose as its request id: it goes into headers and logs.
@@ -95,6 +103,8 @@ Service::Service(const ServiceConfig& config, ServiceParts parts)
       parts_(std::move(parts)),
       generation_options_(CompleteOptions(config, parts_)),
       chat_(generation_options_.limits, parts_.tokenizer),
+      messages_(generation_options_.limits, MessagesUse::kAnswer),
+      message_counts_(generation_options_.limits, MessagesUse::kCount),
       generations_(generation_options_,
                    {parts_.generator, parts_.tokenizer, parts_.chat_format, parts_.clock,
                     parts_.metrics.api, parts_.logger, parts_.grammars}),
@@ -108,6 +118,8 @@ Service::Service(const ServiceConfig& config, ServiceParts parts)
 std::vector<Route> Service::MakeRoutes() {
   std::vector<Route> routes;
   routes.push_back(AnswerRoute(chat_));
+  routes.push_back(AnswerRoute(messages_));
+  routes.push_back(AnswerRoute(message_counts_));
   routes.push_back({HttpMethod::kGet, "/v1/models",
                     [this](Call call) { Answer(call, JsonResponse(ModelListJson(model_))); }});
   routes.push_back(

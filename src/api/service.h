@@ -13,6 +13,7 @@
 
 #include "api/chat_dialect.h"
 #include "api/generations.h"
+#include "api/messages_dialect.h"
 #include "api/models.h"
 #include "api/routes.h"
 #include "base/clock.h"
@@ -52,6 +53,7 @@ struct ServiceParts {
 
 //   route                          key needed   answers
 //   POST /v1/chat/completions      yes          api/chat_dialect.h
+//   POST /v1/messages, /v1/messages/count_tokens  yes  api/messages_dialect.h
 //   GET  /v1/models, /v1/models/M  yes          api/models.h
 //   GET  /, /console/F             no           api/console.h
 //   GET  /metrics                  yes          Prometheus text; open like all else without keys
@@ -103,6 +105,8 @@ class Service final : public net::HttpHandler {
   const ServiceParts parts_;
   const GenerationOptions generation_options_;
   const ChatDialect chat_;
+  const MessagesDialect messages_;
+  const MessagesDialect message_counts_;
   Generations generations_;  // destroyed before the dialects, which it borrows
   const std::vector<Route> routes_;
   std::atomic<bool> draining_{false};

@@ -1,0 +1,102 @@
+// api/common_fields.cc
+// See common_fields.h.
+#include "api/common_fields.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "api/json_fields.h"
+
+namespace plumb::api {
+
+using base::InvalidArgument;
+using base::Result;
+using base::Status;
+
+namespace {
+
+constexpr size_t kLabelBytesMax = 512;
+constexpr size_t kMetadataMax = 16;
+constexpr size_t kMetadataKeyBytesMax = 64;
+constexpr size_t kMetadataValueBytesMax = 512;
+
+// A text that stands for a value; nothing for null.
+template <typename T>
+struct Word {
+  std::string_view text;
+  T value;
+};
+template <typename T, size_t kCount>
+Result<std::optional<T>> ReadWord(const JsonValue& value, const std::string& path,
+                                  const Word<T> (&words)[kCount]) {
+  ASSIGN_OR_RETURN(const auto text, ReadString(value, path, kLabelBytesMax));
+  if (!text) return std::optional<T>();
+  std::string known;
+  for (const Word<T>& word : words) {
+    if (word.text == *text) return std::optional<T>(word.value);
+    known += fmt::format("{}\"{}\"", known.empty() ? "" : ", ", word.text);
+  }
+  return InvalidArgument(path, fmt::format("{} must be one of {}", path, known));
+}
+
+constexpr Word<engine::Priority> kPriorities[] = {{"interactive", engine::Priority::kInteractive},
+                                                  {"default", engine::Priority::kDefault},
+                                                  {"batch", engine::Priority::kBatch}};
+// OpenAI's names for the same.
+constexpr Word<engine::Priority> kTiers[] = {{"auto", engine::Priority::kDefault},
+                                             {"default", engine::Priority::kDefault},
+                                             {"scale", engine::Priority::kDefault},
+                                             {"flex", engine::Priority::kBatch},
+                                             {"priority", engine::Priority::kInteractive}};
+constexpr Word<engine::Speculation> kSpeculations[] = {{"off", engine::Speculation::kOff},
+                                                       {"ngram", engine::Speculation::kNgram},
+                                                       {"draft", engine::Speculation::kDraft},
+                                                       {"auto", engine::Speculation::kAuto}};
+
+}  // namespace
+
+Result<bool> ReadCommonField(const JsonMember& member, const std::string& path,
+                             const RequestLimits& limits, GenerationRequest& request,
+                             CommonFields& fields) {
+  const JsonValue& value = member.value;
+  if (member.name == "seed") {
+    // OpenAI's seed is any int64; the two's complement is the engine's 64-bit seed.
+    ASSIGN_OR_RETURN(const auto seed, ReadInteger(value, path, {INT64_MIN, INT64_MAX}));
+    request.seed_given = seed.has_value();
+    request.sampling.seed = static_cast<uint64_t>(seed.value_or(0));
+  } else if (member.name == "ignore_eos") {
+    ASSIGN_OR_RETURN(const auto ignore, ReadBool(value, path));
+    request.sampling.ignore_end = ignore.value_or(false);
+  } else if (member.name == "deadline_ms") {
+    ASSIGN_OR_RETURN(const auto deadline, ReadInteger(value, path, {1, limits.deadline_ms_max}));
+    if (deadline) request.deadline_ms = static_cast<uint32_t>(*deadline);
+  } else if (member.name == "priority") {
+    ASSIGN_OR_RETURN(fields.priority, ReadWord(value, path, kPriorities));
+  } else if (member.name == "service_tier") {
+    ASSIGN_OR_RETURN(fields.tier_priority, ReadWord(value, path, kTiers));
+  } else if (member.name == "speculation") {
+    ASSIGN_OR_RETURN(const auto speculation, ReadWord(value, path, kSpeculations));
+    request.speculation = speculation.value_or(engine::Speculation::kServer);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+Status CheckLabel(const JsonValue& value, const std::string& path) {
+  return ToStatus(ReadString(value, path, kLabelBytesMax));
+}
+
+Status CheckMetadata(const JsonValue& value, const std::string& path) {
+  RETURN_IF_ERROR(CheckObject(value, path, kMetadataMax));
+  for (const JsonMember& member : value.members) {
+    const std::string member_path = MemberPath(path, member.name);
+    if (member.name.size() > kMetadataKeyBytesMax)
+      return InvalidArgument(member_path, "a metadata key has at most 64 bytes");
+    RETURN_IF_ERROR(ToStatus(ReadString(member.value, member_path, kMetadataValueBytesMax)));
+  }
+  return base::OkStatus();
+}
+
+}  // namespace plumb::api

@@ -1,0 +1,65 @@
+// api/messages_dialect.cc
+// See messages_dialect.h.
+#include "api/messages_dialect.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "api/json_writer.h"
+#include "api/messages_writer.h"
+
+namespace plumb::api {
+
+using base::Result;
+using base::Status;
+
+namespace {
+
+constexpr std::string_view kVersions[] = {"2023-01-01", "2023-06-01"};
+
+std::string CountJson(const std::vector<ReadPrompt>& prompts) {
+  std::string out;
+  JsonWriter json(out);
+  json.BeginObject().Key("input_tokens").Uint(prompts.front().tokens.size()).EndObject();
+  return out;
+}
+
+}  // namespace
+
+Status MessagesDialect::CheckHeaders(const net::HttpHeaders& headers) const {
+  const auto version = headers.Get("anthropic-version");
+  if (!version || std::ranges::find(kVersions, *version) != std::end(kVersions))
+    return base::OkStatus();
+  return base::InvalidArgument("anthropic-version",
+                               "this version is not known here; the newest is 2023-06-01");
+}
+
+Result<ReadBody> MessagesDialect::Read(std::string_view body, const BodyOrigin&) const {
+  ASSIGN_OR_RETURN(MessagesRequest request, ParseMessagesRequest(body, limits_, use_));
+  ReadBody read;
+  if (use_ == MessagesUse::kCount) {
+    read.count = CountJson;
+  } else {
+    const MessagesShape shape{.prompt_tokens = 0,
+                              .tokens_max = request.tokens_max.value_or(0),
+                              .show_thinking = request.show_thinking,
+                              .warm_only = request.warm_only,
+                              .reports_edits = request.reports_edits};
+    read.writer = [shape](AnswerHead head, std::vector<ReadPrompt> prompts) {
+      MessagesShape complete = shape;
+      complete.prompt_tokens = prompts.front().tokens.size();
+      return std::make_unique<MessagesWriter>(std::move(head), complete);
+    };
+  }
+  read.request = std::move(request);
+  return read;
+}
+
+// In these words agents look for both numbers.
+std::string MessagesDialect::TooLongMessage(uint64_t prompt_tokens, uint64_t context_max) const {
+  return fmt::format("prompt is too long: {} tokens > {} maximum", prompt_tokens, context_max - 1);
+}
+
+}  // namespace plumb::api

@@ -1,0 +1,420 @@
+// api/messages_request.cc
+// The table of fields, top to bottom: what is honoured, what is ignored and why, what is refused.
+#include "api/messages_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "api/common_fields.h"
+#include "api/json_fields.h"
+#include "api/json_writer.h"
+#include "api/messages_blocks.h"
+#include "api/messages_content.h"
+#include "api/messages_tools.h"
+#include "api/sampling_fields.h"
+#include "api/tool_fields.h"
+
+namespace plumb::api {
+
+using base::InvalidArgument;
+using base::Result;
+using base::Status;
+
+namespace {
+
+constexpr size_t kModelBytesMax = 256;
+constexpr size_t kWordBytesMax = 64;
+constexpr size_t kEditsMax = 16;
+constexpr int64_t kBudgetMin = 1024;
+constexpr int64_t kInt32Max = INT32_MAX;
+
+// What the fields add up to while the object is read.
+struct Draft {
+  const RequestLimits& limits;
+  MessagesRequest request;
+  CommonFields common;
+  std::string system;
+  bool messages_given = false;
+  MessagesContent content;
+  std::vector<DeclaredTool> tools;
+  std::optional<uint32_t> budget;  // thinking.budget_tokens
+};
+
+using FieldReader = Status (*)(const JsonValue& value, const std::string& path, Draft& draft);
+struct Field {
+  std::string_view name;
+  FieldReader read;
+};
+
+Status Unknown(const std::string& path) {
+  return InvalidArgument(path, "this field is not known here");
+}
+
+// Of a member that has to be there.
+Result<std::string> ReadText(const JsonValue& value, const std::string& path, size_t bytes_max) {
+  ASSIGN_OR_RETURN(auto text, ReadString(value, path, bytes_max));
+  if (!text) return WrongKind(value, path, "a string");
+  return *std::move(text);
+}
+
+Status ReadModel(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(auto model, ReadString(value, path, kModelBytesMax));
+  draft.request.model = model.value_or("");
+  return base::OkStatus();
+}
+
+Status ReadMessageList(const JsonValue& value, const std::string& path, Draft& draft) {
+  draft.messages_given = true;
+  ASSIGN_OR_RETURN(draft.content, ReadMessagesContent(value, path, draft.limits));
+  return base::OkStatus();
+}
+
+Status ReadSystem(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(draft.system, ReadMessagesSystem(value, path, draft.limits));
+  return base::OkStatus();
+}
+
+// 0 asks for the prompt to be computed and kept, and for no answer; the engine generates one token
+// at least, which is then thrown away.
+Status ReadMaxTokens(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(const auto count, ReadInteger(value, path, {0, kInt32Max}));
+  if (!count) return base::OkStatus();
+  draft.request.warm_only = *count == 0;
+  draft.request.tokens_max = static_cast<uint32_t>(std::max<int64_t>(1, *count));
+  return base::OkStatus();
+}
+
+Status ReadStream(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(const auto stream, ReadBool(value, path));
+  draft.request.stream = stream.value_or(false);
+  return base::OkStatus();
+}
+
+// As `stop` of other dialects, but an array always.
+Status ReadStops(const JsonValue& value, const std::string& path, Draft& draft) {
+  RETURN_IF_ERROR(CheckArray(value, path, engine::kStopStringsMax));
+  const JsonMember stop{.name = "stop", .value = value};
+  return ToStatus(
+      ReadSamplingField(stop, path, {draft.limits.vocabulary_size}, draft.request.sampling));
+}
+
+// temperature, top_p, top_k.
+Status ReadSampling(std::string_view name, const JsonValue& value, const std::string& path,
+                    Draft& draft) {
+  if (name == "temperature") RETURN_IF_ERROR(ToStatus(ReadNumber(value, path, {0, 1})));
+  const JsonMember member{.name = std::string(name), .value = value};
+  return ToStatus(
+      ReadSamplingField(member, path, {draft.limits.vocabulary_size}, draft.request.sampling));
+}
+
+Status ReadToolList(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(draft.tools, ReadMessagesTools(value, path));
+  if (draft.tools.empty() || draft.limits.abilities.tools) return base::OkStatus();
+  return InvalidArgument(path, "this model calls no tools; leave them out");
+}
+
+Status ReadToolChoice(const JsonValue& value, const std::string& path, Draft& draft) {
+  return ReadMessagesToolChoice(value, path, draft.request.input);
+}
+
+// Who may see it, and how much there may be of it. A model without reasoning answers as it does
+// without: it has no thoughts to show and uses up no budget.
+Status ReadThinking(const JsonValue& value, const std::string& path, Draft& draft) {
+  if (value.is_null()) return base::OkStatus();
+  if (value.kind != JsonKind::kObject) return WrongKind(value, path, "an object");
+  std::string type;
+  for (const JsonMember& member : value.members) {
+    const std::string member_path = MemberPath(path, member.name);
+    if (member.name == "type") {
+      ASSIGN_OR_RETURN(type, ReadText(member.value, member_path, kWordBytesMax));
+    } else if (member.name == "budget_tokens") {
+      ASSIGN_OR_RETURN(const auto budget,
+                       ReadInteger(member.value, member_path, {kBudgetMin, kInt32Max}));
+      if (budget) draft.budget = static_cast<uint32_t>(*budget);
+    } else if (member.name == "display") {
+      ASSIGN_OR_RETURN(const auto word, ReadString(member.value, member_path, kWordBytesMax));
+      if (word && *word != "summarized" && *word != "omitted") {
+        return InvalidArgument(member_path, "display is \"summarized\" or \"omitted\"");
+      }
+      draft.request.show_thinking = word != "omitted";
+    } else {
+      return Unknown(member_path);
+    }
+  }
+  const std::string type_path = MemberPath(path, "type");
+  const std::string budget_path = MemberPath(path, "budget_tokens");
+  if (type != "enabled" && type != "disabled" && type != "adaptive") {
+    return InvalidArgument(type_path, "type is \"enabled\", \"disabled\" or \"adaptive\"");
+  }
+  if (type == "enabled" && !draft.budget)
+    return InvalidArgument(budget_path, "a budget is needed with \"enabled\"");
+  if (type != "enabled" && draft.budget)
+    return InvalidArgument(budget_path, "a budget is for \"enabled\" alone");
+  draft.request.input.thinking = std::nullopt;  // adaptive: as the model usually does
+  if (type != "adaptive") draft.request.input.thinking = type == "enabled";
+  return base::OkStatus();
+}
+
+// {"type": "json_schema", "schema": {...}}; `name` and its kin of earlier versions are for people.
+Status ReadFormat(const JsonValue& value, const std::string& path, Draft& draft) {
+  if (value.is_null()) return base::OkStatus();
+  if (value.kind != JsonKind::kObject) return WrongKind(value, path, "an object");
+  text::GrammarSpec spec{.kind = text::GrammarKind::kJsonSchema};
+  std::string type;
+  for (const JsonMember& member : value.members) {
+    const std::string member_path = MemberPath(path, member.name);
+    if (member.name == "type") {
+      ASSIGN_OR_RETURN(type, ReadText(member.value, member_path, kWordBytesMax));
+    } else if (member.name == "name") {
+      RETURN_IF_ERROR(ToStatus(ReadString(member.value, member_path, kModelBytesMax)));
+    } else if (member.name == "schema") {
+      if (member.value.kind != JsonKind::kObject)
+        return WrongKind(member.value, member_path, "a JSON Schema, an object");
+      AppendJson(spec.source, member.value);
+    } else {
+      return Unknown(member_path);
+    }
+  }
+  if (type != "json_schema")
+    return InvalidArgument(MemberPath(path, "type"), "type is \"json_schema\"");
+  if (spec.source.empty()) return InvalidArgument(MemberPath(path, "schema"), "schema is missing");
+  draft.request.grammar = std::move(spec);
+  return base::OkStatus();
+}
+
+Status ReadOutputConfig(const JsonValue& value, const std::string& path, Draft& draft) {
+  RETURN_IF_ERROR(CheckObject(value, path, 8));
+  for (const JsonMember& member : value.members) {
+    const std::string member_path = MemberPath(path, member.name);
+    if (member.name == "effort") {
+      ASSIGN_OR_RETURN(draft.request.input.effort, ReadEffort(member.value, member_path));
+    } else if (member.name == "format") {
+      RETURN_IF_ERROR(ReadFormat(member.value, member_path, draft));
+    } else {
+      return Unknown(member_path);
+    }
+  }
+  return base::OkStatus();
+}
+
+// Whether a member that has one of a few words has one of them.
+Status CheckWord(const JsonValue& value, const std::string& path,
+                 std::initializer_list<std::string_view> words) {
+  ASSIGN_OR_RETURN(const auto word, ReadString(value, path, kWordBytesMax));
+  if (!word || std::ranges::find(words, *word) != words.end()) return base::OkStatus();
+  return InvalidArgument(path, fmt::format("must be one of \"{}\"", fmt::join(words, "\", \"")));
+}
+
+// Anthropic's, beside the names of `service_tier` that other dialects have: what may be used
+// beyond the usual is not asked for twice, so all of them mean the same here.
+Status IgnoreTier(const JsonValue& value, const std::string& path, Draft&) {
+  return CheckWord(value, path, {"auto", "standard_only"});
+}
+
+Status IgnoreSpeed(const JsonValue& value, const std::string& path, Draft&) {
+  return CheckWord(value, path, {"standard", "fast"});
+}
+
+Status IgnoreMetadata(const JsonValue& value, const std::string& path, Draft&) {
+  return CheckMetadata(value, path);
+}
+
+Status IgnoreLabel(const JsonValue& value, const std::string& path, Draft&) {
+  return CheckLabel(value, path);
+}
+
+Status IgnoreCacheControl(const JsonValue& value, const std::string& path, Draft&) {
+  return CheckCacheControl(value, path);
+}
+
+// For the vendor's accounts, or for what is done when its model declines: neither is so here.
+Status IgnoreAnything(const JsonValue&, const std::string&, Draft&) { return base::OkStatus(); }
+
+// Which old results and thoughts a server may drop from long conversations to save room. This one
+// never drops any, and says so in its answer.
+Status ReadContextManagement(const JsonValue& value, const std::string& path, Draft& draft) {
+  if (value.is_null()) return base::OkStatus();
+  RETURN_IF_ERROR(CheckObject(value, path, 8));
+  for (const JsonMember& member : value.members) {
+    const std::string member_path = MemberPath(path, member.name);
+    if (member.name != "edits") return Unknown(member_path);
+    RETURN_IF_ERROR(CheckArray(member.value, member_path, kEditsMax));
+    for (size_t i = 0; i < member.value.items.size(); ++i) {
+      const std::string edit_path = IndexPath(member_path, i);
+      const JsonValue& edit = member.value.items[i];
+      if (edit.kind != JsonKind::kObject) return WrongKind(edit, edit_path, "an object");
+      const JsonValue* type = edit.Find("type");
+      const std::string name =
+          type != nullptr && type->kind == JsonKind::kString ? type->text : std::string();
+      if (!name.starts_with("clear_thinking_") && !name.starts_with("clear_tool_uses_")) {
+        return InvalidArgument(MemberPath(edit_path, "type"),
+                               "edits of types clear_thinking and clear_tool_uses are taken (and "
+                               "not needed); no others are supported");
+      }
+    }
+  }
+  draft.request.reports_edits = true;
+  return base::OkStatus();
+}
+
+Status RefuseUnlessEmpty(const JsonValue& value, const std::string& path, Draft&) {
+  const bool empty = value.is_null() || (value.kind == JsonKind::kArray && value.items.empty());
+  if (empty) return base::OkStatus();
+  return InvalidArgument(path, "not supported; leave it out");
+}
+
+constexpr Field kFields[] = {
+    // Honoured. The extensions of api/common_fields.h are, too.
+    {"model", ReadModel},
+    {"messages", ReadMessageList},
+    {"system", ReadSystem},
+    {"max_tokens", ReadMaxTokens},
+    {"stream", ReadStream},
+    {"stop_sequences", ReadStops},
+    {"thinking", ReadThinking},
+    {"output_config", ReadOutputConfig},
+    {"output_format", ReadFormat},  // its earlier name
+    {"context_management", ReadContextManagement},
+    // Honoured where the model's chat format takes them, else refused unless they ask for nothing.
+    {"tools", ReadToolList},
+    {"tool_choice", ReadToolChoice},
+    // Checked and ignored: they do not change the answer.
+    {"metadata", IgnoreMetadata},
+    {"service_tier", IgnoreTier},
+    {"speed", IgnoreSpeed},
+    {"cache_control", IgnoreCacheControl},
+    {"user_profile_id", IgnoreLabel},
+    {"workspace_id", IgnoreLabel},
+    {"diagnostics", IgnoreAnything},
+    {"billing_policy", IgnoreAnything},
+    {"fallbacks", IgnoreAnything},
+    {"fallback_credit_token", IgnoreAnything},
+    // What a server would keep or do beyond answering.
+    {"container", RefuseUnlessEmpty},
+    {"mcp_servers", RefuseUnlessEmpty},
+    {"compaction", RefuseUnlessEmpty},
+    {"thread", RefuseUnlessEmpty},
+    {"inference_geo", RefuseUnlessEmpty},
+};
+
+constexpr std::string_view kSamplingFields[] = {"temperature", "top_p", "top_k"};
+
+Status ReadMember(const JsonMember& member, Draft& draft) {
+  const std::string path = MemberPath("", member.name);
+  for (const Field& field : kFields) {
+    if (field.name == member.name) return field.read(member.value, path, draft);
+  }
+  if (std::ranges::find(kSamplingFields, member.name) != std::end(kSamplingFields))
+    return ReadSampling(member.name, member.value, path, draft);
+  ASSIGN_OR_RETURN(const bool common,
+                   ReadCommonField(member, path, draft.limits, draft.request, draft.common));
+  return common ? base::OkStatus() : Unknown(path);
+}
+
+// Levels that models know by name, for who gives a budget: it is a target there, too, and no more.
+std::string EffortOf(uint32_t budget) {
+  if (budget < 8192) return "low";
+  return budget < 32768 ? "high" : "max";
+}
+
+// Thinking and its effort, for a model that has them.
+Status DecideThinking(Draft& draft, bool given) {
+  text::ChatInput& input = draft.request.input;
+  if (!draft.content.effort.empty()) input.effort = draft.content.effort;
+  if (!draft.limits.abilities.reasoning) {
+    input.thinking = std::nullopt;
+    input.effort.clear();
+    return base::OkStatus();
+  }
+  if (!given) input.thinking = false;  // who has not asked for thoughts does not expect any
+  if (draft.budget && input.effort.empty()) input.effort = EffortOf(*draft.budget);
+  if (draft.budget && draft.request.tokens_max && *draft.budget >= *draft.request.tokens_max) {
+    return InvalidArgument("thinking.budget_tokens", "the budget must be less than max_tokens");
+  }
+  return base::OkStatus();
+}
+
+Status CheckTools(Draft& draft) {
+  text::ChatInput& input = draft.request.input;
+  ASSIGN_OR_RETURN(input.tools, OfferedTools(draft.tools, draft.content.tool_changes));
+  const bool forced = input.tool_choice == text::ToolChoice::kRequired ||
+                      input.tool_choice == text::ToolChoice::kNamed;
+  if (forced && input.tools.empty())
+    return InvalidArgument("tool_choice", "a call is asked for, and there are no tools");
+  if (input.tool_choice == text::ToolChoice::kNamed &&
+      std::ranges::find(input.tools, input.tool_name, &text::ToolSpec::name) == input.tools.end())
+    return InvalidArgument("tool_choice.name", "no tool of tools has this name");
+  if (forced && input.thinking == true) {
+    return InvalidArgument("tool_choice", "a call cannot be asked for while thinking is enabled");
+  }
+  const bool calls = !input.tools.empty() && input.tool_choice != text::ToolChoice::kNone;
+  if (calls && !input.parallel_tool_calls &&
+      draft.request.sampling.stop.size() >= engine::kStopStringsMax) {
+    return InvalidArgument("stop_sequences",
+                           "one fewer is taken together with disable_parallel_tool_use");
+  }
+  if (calls && draft.request.grammar) {
+    return InvalidArgument("output_config.format",
+                           "not taken together with tools: the answer could not call them; leave "
+                           "one out, or set tool_choice to \"none\"");
+  }
+  return base::OkStatus();
+}
+
+// A message of the assistant at the end is the beginning of the answer.
+Status CheckPrefill(Draft& draft) {
+  if (!draft.content.ends_with_assistant) return base::OkStatus();
+  if (!draft.limits.abilities.reasoning) {
+    return InvalidArgument("messages",
+                           "this model does not support assistant message prefill; the "
+                           "conversation must end with a user message");
+  }
+  if (!draft.request.input.tools.empty() || draft.content.has_calls) {
+    return InvalidArgument("messages",
+                           "assistant message prefill is not supported together with tools; the "
+                           "conversation must end with a user message");
+  }
+  draft.request.input.messages.back().prefix = true;
+  return base::OkStatus();
+}
+
+// What only several fields together can tell.
+Status CheckTogether(Draft& draft, MessagesUse use, bool thinking_given) {
+  MessagesRequest& request = draft.request;
+  if (request.model.empty()) return InvalidArgument("model", "model is missing");
+  if (!draft.messages_given) return InvalidArgument("messages", "messages is missing");
+  if (!request.tokens_max && use == MessagesUse::kAnswer)
+    return InvalidArgument("max_tokens", "max_tokens is missing");
+  request.tokens_max_clips = true;
+  draft.common.Apply(request);
+  text::ChatInput& input = request.input;
+  if (!draft.system.empty()) {
+    text::ChatMessage system{.role = "system"};
+    system.content = std::move(draft.system);
+    input.messages.push_back(std::move(system));
+  }
+  std::ranges::move(draft.content.messages, std::back_inserter(input.messages));
+  RETURN_IF_ERROR(DecideThinking(draft, thinking_given));
+  RETURN_IF_ERROR(CheckTools(draft));
+  RETURN_IF_ERROR(CheckPrefill(draft));
+  if (request.grammar) input.response_schema = request.grammar->source;
+  return base::OkStatus();
+}
+
+}  // namespace
+
+Result<MessagesRequest> ParseMessagesRequest(std::string_view body, const RequestLimits& limits,
+                                             MessagesUse use) {
+  ASSIGN_OR_RETURN(const JsonValue root, ParseJson(body, limits.json));
+  if (root.kind != JsonKind::kObject) return InvalidArgument("", "the body must be a JSON object");
+  Draft draft{.limits = limits};
+  for (const JsonMember& member : root.members) RETURN_IF_ERROR(ReadMember(member, draft));
+  const JsonValue* thinking = root.Find("thinking");
+  const bool thinking_given = thinking != nullptr && !thinking->is_null();
+  RETURN_IF_ERROR(CheckTogether(draft, use, thinking_given));
+  return std::move(draft.request);
+}
+
+}  // namespace plumb::api

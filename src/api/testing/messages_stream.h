@@ -1,0 +1,75 @@
+// api/testing/messages_stream.h
+// Tests only. A stream of Anthropic's events put together again as its SDKs do, with every rule of
+// their order checked.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "net/sse.h"
+
+namespace plumb::api::testing {
+
+// The message of a stream that ended as it should. `input` of calls is what their JSON says, or an
+// empty object where it is none.
+inline nlohmann::json MessageOfStream(std::string_view body) {
+  using nlohmann::json;
+  net::SseParser parser(1 << 20);
+  std::vector<net::SseEvent> events;
+  CHECK(parser.Feed(body, events).ok());
+  json message;
+  std::optional<size_t> open;
+  std::string arguments;
+  bool stopped = false;
+  for (const net::SseEvent& event : events) {
+    const json data = json::parse(event.data);
+    const std::string type = data["type"];
+    CHECK(type == event.event && !stopped) << event.event << " " << event.data;
+    CHECK((type == "message_start") == message.is_null()) << event.data;
+    if (type == "message_start") {
+      message = data["message"];
+    } else if (type == "content_block_start") {
+      CHECK(!open && data["index"] == message["content"].size()) << event.data;
+      open = data["index"].get<size_t>();
+      arguments.clear();
+      message["content"].push_back(data["content_block"]);
+    } else if (type == "content_block_delta") {
+      CHECK(open && data["index"] == *open) << event.data;
+      json& block = message["content"][*open];
+      const json& delta = data["delta"];
+      if (delta["type"] == "input_json_delta") {
+        arguments += delta["partial_json"].get<std::string>();
+        continue;
+      }
+      const std::string kind = delta["type"].get<std::string>();
+      const std::string member = kind.substr(0, kind.find('_'));
+      block[member] = block[member].get<std::string>() + delta[member].get<std::string>();
+    } else if (type == "content_block_stop") {
+      CHECK(open && data["index"] == *open) << event.data;
+      json& block = message["content"][*open];
+      if (block["type"] == "tool_use") {
+        const json input = json::parse(arguments, nullptr, /*allow_exceptions=*/false);
+        block["input"] = input.is_object() ? input : json::object();
+      }
+      open.reset();
+    } else if (type == "message_delta") {
+      CHECK(!open) << event.data;
+      message.update(data["delta"]);
+      message["usage"].update(data["usage"]);
+      if (data.contains("context_management"))
+        message["context_management"] = data["context_management"];
+    } else if (type == "message_stop") {
+      stopped = true;
+    } else {
+      CHECK(type == "ping") << event.data;
+    }
+  }
+  CHECK(stopped) << "the stream was cut off";
+  return message;
+}
+
+}  // namespace plumb::api::testing
