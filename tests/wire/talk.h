@@ -21,12 +21,14 @@ struct TalkLine {
 // Lines, each beginning with a word; a line that begins with two spaces continues the one before:
 //
 //   # comment
-//   key K                      the server asks for this key (before the first request)
+//   key K ...                  the server takes these keys alone (before the first request)
 //   model deepseek             it has DeepSeek-V4.1's chat format (likewise; before `key`)
 //   say "text"                 what the model answers, a JSON string; one token per byte
 //   say INDEX "text"           for that sample alone
 //   chunk N                    tokens per event of the generator (1 by default; 0 = all at once)
 //   fail CODE "message"        the generator fails after the text (kDeadline, kInternal)
+//   hang                       the generator falls silent after the text, until it is cancelled
+//   idle                       until every request has ended
 //   drain                      the server begins to drain
 //   request METHOD /path
 //   header Name: value         of the request; after `expect`, of the answer
@@ -34,6 +36,8 @@ struct TalkLine {
 //   expect STATUS
 //   json {...}                 the body; members that are not written may be there as well,
 //                              "<any>" matches any value, "<absent>" no member of that name
+//   let NAME /a/0/b            the string there, in the body or the newest event; from now on
+//                              <NAME> in a path, body or expectation stands for it
 //   event {...} or [DONE]      the next server-sent event, matched like json; none may be left over
 //
 // Gives the lines that say something. Never fails: words are judged by the runner.

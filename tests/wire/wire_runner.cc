@@ -3,10 +3,14 @@
 // with a scripted generator in place of a model. Exit 0 when everything came as expected. Format:
 // talk.h.
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <sstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "api/service.h"
 #include "api/testing/byte_vocabulary.h"
@@ -34,7 +38,7 @@ class Script {
     std::lock_guard lock(mutex_);
     const auto own = texts_.find(static_cast<int>(sample_index));
     const std::string& text = own == texts_.end() ? texts_.at(-1) : own->second;
-    const bool end = failure_.ok();
+    const bool end = failure_.ok() && !hang_;
     return {api::testing::ByteTokens(text, end), chunk_tokens_, failure_};
   }
   void Say(int sample_index, std::string text) {
@@ -42,6 +46,7 @@ class Script {
     if (sample_index < 0) texts_.clear();
     texts_[sample_index] = std::move(text);
     failure_ = base::OkStatus();
+    hang_ = false;
   }
   void Chunk(uint32_t tokens) {
     std::lock_guard lock(mutex_);
@@ -51,12 +56,17 @@ class Script {
     std::lock_guard lock(mutex_);
     failure_ = std::move(status);
   }
+  void Hang() {
+    std::lock_guard lock(mutex_);
+    hang_ = true;
+  }
 
  private:
   mutable std::mutex mutex_;
   std::map<int, std::string> texts_{{-1, ""}};  // -1: every sample that has none of its own
   uint32_t chunk_tokens_ = 1;
   base::Status failure_;
+  bool hang_ = false;
 };
 
 // The parts that `plumb serve` has, in the same order.
@@ -131,7 +141,7 @@ class Player {
   std::optional<std::string> PlayRequest(const TalkLine& line) {
     if (line.word == "key") {
       if (server_) return "key comes before everything else";
-      server_ = std::make_unique<Server>(std::vector<std::string>{line.rest}, deepseek_);
+      server_ = std::make_unique<Server>(Words(line.rest), deepseek_);
     } else if (line.word == "model") {
       if (server_) return "model comes before everything else";
       if (line.rest != "deepseek") return "no such model here";
@@ -142,6 +152,10 @@ class Player {
       server().script.Chunk(static_cast<uint32_t>(std::stoul(line.rest)));
     } else if (line.word == "fail") {
       return PlayFail(line.rest);
+    } else if (line.word == "hang") {
+      server().script.Hang();
+    } else if (line.word == "idle") {
+      while (server().service.live_requests() > 0) std::this_thread::yield();
     } else if (line.word == "drain") {
       server().service.BeginDrain();
     } else if (line.word == "request") {
@@ -149,12 +163,12 @@ class Player {
       const auto method = net::MethodFromName(line.rest.substr(0, space));
       if (!method) return "not a method";
       request_ = {.method = *method, .url = {}, .headers = {}, .body = ""};
-      path_ = line.rest.substr(space + 1);
+      path_ = WithNames(line.rest.substr(space + 1));
     } else if (line.word == "header") {
       const size_t colon = line.rest.find(": ");
       request_.headers.Add(line.rest.substr(0, colon), line.rest.substr(colon + 2));
     } else if (line.word == "body") {
-      request_.body = line.rest;
+      request_.body = WithNames(line.rest);
       request_.headers.Add("Content-Type", "application/json");
     } else if (line.word == "expect") {
       return Ask(std::stoi(line.rest));
@@ -209,16 +223,52 @@ class Player {
       if (expected == "<any>" || expected == *got) return std::nullopt;
       return "the header is \"" + std::string(*got) + "\"";
     }
-    if (line.word == "json") return Match(line.rest, response_.body);
+    if (line.word == "json") return Match(WithNames(line.rest), response_.body);
+    if (line.word == "let") return PlayLet(line.rest);
     if (line.word == "event") {
       if (next_event_ == events_.size()) return "the stream ended before";
       const std::string& data = events_[next_event_++].data;
       if (line.rest == "[DONE]" || data == "[DONE]")
         return line.rest == data ? std::nullopt : std::optional("the event is " + data);
-      return Match(line.rest, data);
+      if (auto why = MisnamedEvent(events_[next_event_ - 1])) return why;
+      return Match(WithNames(line.rest), data);
     }
     if (auto why = Close()) return why;
     return PlayRequest(line);
+  }
+
+  // NAME POINTER: a string of the body, or of the newest event, under a name.
+  std::optional<std::string> PlayLet(const std::string& rest) {
+    const size_t space = rest.find(' ');
+    const std::string& text = next_event_ > 0 ? events_[next_event_ - 1].data : response_.body;
+    const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
+    const json::json_pointer pointer(rest.substr(space + 1));
+    if (parsed.is_discarded() || !parsed.contains(pointer)) return "nothing is there";
+    names_[rest.substr(0, space)] = parsed[pointer].get<std::string>();
+    return std::nullopt;
+  }
+
+  // Every <NAME> that `let` has given becomes what it stands for.
+  std::string WithNames(std::string text) const {
+    for (const auto& [name, value] : names_) {
+      const std::string marked = "<" + name + ">";
+      for (size_t at = 0; (at = text.find(marked, at)) != text.npos; at += value.size())
+        text.replace(at, marked.size(), value);
+    }
+    return text;
+  }
+
+  static std::vector<std::string> Words(const std::string& text) {
+    std::istringstream in(text);
+    return {std::istream_iterator<std::string>(in), {}};
+  }
+
+  // An event that has a name says it as its type.
+  static std::optional<std::string> MisnamedEvent(const net::SseEvent& event) {
+    const json parsed = json::parse(event.data, nullptr, /*allow_exceptions=*/false);
+    const bool named = event.event.empty() || !parsed.is_object() ||
+                       parsed.value("type", json()) == json(event.event);
+    return named ? std::nullopt : std::optional("the event is called " + event.event);
   }
 
   static std::optional<std::string> Match(const std::string& expected, const std::string& got) {
@@ -240,6 +290,7 @@ class Player {
   net::HttpResponse response_;
   std::vector<net::SseEvent> events_;
   size_t next_event_ = 0;
+  std::map<std::string, std::string> names_;
 };
 
 int PlayFile(const std::string& path) {
