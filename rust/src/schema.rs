@@ -154,6 +154,10 @@ impl<'a> Object<'_, 'a> {
             self.keyword(keyword, value)?;
         }
         rewrite::unevaluated(&mut self)?;
+        if values::no_number(self.members) {
+            let others = ["null", "boolean", "string", "array", "object"];
+            self.also.push(json!({"type": others}));
+        }
         if !self.also.is_empty() {
             let all = self.out.entry("allOf").or_insert_with(|| json!([]));
             all.as_array_mut().expect("an array was put there").append(&mut self.also);

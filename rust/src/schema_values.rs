@@ -15,6 +15,8 @@ const DEPTH_MAX: usize = 64;
 /// Of the step of a multipleOf: with them, what llguidance computes along a number fits 32 bits.
 const DIGITS_MAX: u64 = 300_000_000;
 const DECIMALS_MAX: usize = 8;
+/// As many decimals as a number has that is kept exactly.
+const SCALE_DIGITS: u32 = 15;
 
 /// A number that survives the way through f64, whole ones as integers.
 pub fn number(value: &Value) -> Result<Value, String> {
@@ -134,6 +136,45 @@ pub fn check_multiples(root: &Value) -> Result<(), Failure> {
              multiple has too many digits"
                 .into(),
         )),
+    }
+}
+
+/// A number times 10^15, if that is exact.
+fn scaled(number: f64) -> Option<i128> {
+    let text = number.to_string();
+    let (whole, decimals) = text.split_once('.').unwrap_or((&text, ""));
+    let digits = format!("{whole}{decimals}").parse::<i128>().ok()?;
+    let missing = SCALE_DIGITS.checked_sub(decimals.len() as u32)?;
+    digits.checked_mul(10i128.pow(missing))
+}
+
+/// Whether no number is between the bounds that a schema states, by its step if it has one. Such a
+/// number would be begun and never ended, since llguidance does not look for it.
+pub fn no_number(members: &Map<String, Value>) -> bool {
+    let get = |keyword: &str| members.get(keyword).and_then(Value::as_f64);
+    let whole = members.get("type").is_some_and(|name| name == "integer");
+    let one = 10i128.pow(SCALE_DIGITS);
+    let step = match (get("multipleOf").map(scaled), whole) {
+        (Some(Some(step)), false) if step > 0 => Some(step),
+        (Some(Some(step)), true) if step > 0 => {
+            let (mut a, mut b) = (step, one);
+            while b != 0 {
+                (a, b) = (b, a % b);
+            }
+            (step / a).checked_mul(one)
+        }
+        (None, true) => Some(one),
+        _ => None,
+    };
+    let Some(step) = step else { return false };
+    let up = |number: i128| -(-number).div_euclid(step) * step;
+    let down = |number: i128| number.div_euclid(step) * step;
+    let bound = |keyword: &str| get(keyword).and_then(scaled);
+    let least = [bound("minimum").map(up), bound("exclusiveMinimum").map(|low| down(low) + step)];
+    let most = [bound("maximum").map(down), bound("exclusiveMaximum").map(|high| up(high) - step)];
+    match (least.into_iter().flatten().max(), most.into_iter().flatten().min()) {
+        (Some(least), Some(most)) => least > most,
+        _ => false,
     }
 }
 
@@ -283,6 +324,32 @@ mod tests {
         assert_eq!(of(json!(1e-8)).unwrap(), json!([1e-8]));
         for many in [json!(0.123456789), json!(1e-9), json!(400_000_000), json!(0.001234)] {
             assert!(of(many.clone()).is_err(), "{many}");
+        }
+    }
+
+    #[test]
+    fn tells_where_no_number_is() {
+        let none = |schema: Value| no_number(schema.as_object().unwrap());
+        for schema in [
+            json!({"type": "integer", "minimum": 1, "maximum": 5, "multipleOf": 7}),
+            json!({"type": "number", "minimum": 0.3, "maximum": 0.4, "multipleOf": 0.25}),
+            json!({"exclusiveMinimum": -1, "exclusiveMaximum": -0.5, "multipleOf": 0.5}),
+            json!({"type": "integer", "minimum": 1.2, "maximum": 1.8}),
+            json!({"type": "integer", "minimum": 1, "maximum": 4, "multipleOf": 2.5}),
+            json!({"type": "integer", "exclusiveMinimum": 3, "exclusiveMaximum": 4}),
+        ] {
+            assert!(none(schema.clone()), "{schema}");
+        }
+        for schema in [
+            json!({"type": "integer", "minimum": 1, "maximum": 7, "multipleOf": 7}),
+            json!({"type": "integer", "minimum": -7, "maximum": -6, "multipleOf": 7}),
+            json!({"type": "number", "minimum": 0.3, "maximum": 0.5, "multipleOf": 0.25}),
+            json!({"type": "integer", "minimum": 1, "maximum": 5, "multipleOf": 2.5}),
+            json!({"type": "number", "minimum": 1.2, "maximum": 1.8}),
+            json!({"minimum": 5, "multipleOf": 7}),
+            json!({"minimum": -0.1, "maximum": 0.1, "multipleOf": 3}),
+        ] {
+            assert!(!none(schema.clone()), "{schema}");
         }
     }
 

@@ -237,7 +237,16 @@ TEST_F(GrammarSchemaTest, WhatNeverEndsIsRefusedOrNeverBegun) {
        }) {
     ExpectRefused(schema, "\"$ref\" at ");
   }
+  ExpectRefused(R"({"type":"integer","minimum":1,"maximum":5,"multipleOf":7})", "allows nothing");
+  ExpectRefused(R"({"type":"object","properties":{"n":{"type":"integer","minimum":1.2,
+                    "maximum":1.8}},"required":["n"]})",
+                "allows nothing");
   Check({
+      {R"({"type":"object","properties":{"n":{"type":"number","minimum":0.3,"maximum":0.4,
+           "multipleOf":0.25},"m":{"minimum":1,"maximum":5,"multipleOf":7}},
+           "additionalProperties":false})",
+       {"{}", R"({"m":null})"},
+       {R"({"n":0.25})", R"({"m":7})"}},
       {R"({"type":"object","properties":{"a":{"$ref":"#/$defs/a"},"b":{"type":"null"}},
            "$defs":{"a":{"type":"object","required":["x"],"properties":{"x":{"$ref":"#/$defs/a"}}}},
            "additionalProperties":false})",
