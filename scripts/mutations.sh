@@ -2,8 +2,9 @@
 # Plants known bugs, one at a time, and fails unless the simulation catches each:
 # ./scripts/mutations.sh [NAME... | --some COUNT]    (default: every tests/sim/mutations/*.patch)
 # --some: so many, which follow from the commit, so that each commit tries others.
-# In a copy of the tree under build/mutations. A table at the end says by which seed and rule each
-# was caught. Options of the run: MUTATION_SEEDS (default 60), MUTATION_SECONDS_MAX (120).
+# A bug is a source file of its own under build/mutations, compiled and linked before what build/release
+# has of it. A table at the end says by which seed and rule each was caught. Options of the run:
+# MUTATION_SEEDS (default 60), MUTATION_SECONDS_MAX (120), MUTATION_BUILD (build/release).
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
@@ -12,43 +13,53 @@ source "$ROOT/scripts/lib/build.sh"
 
 PATCHES=$ROOT/tests/sim/mutations
 FOLDER=$ROOT/build/mutations
-TREE=$FOLDER/tree
-BUILD=$FOLDER/build
+BUILD=${MUTATION_BUILD:-$ROOT/build/release}
 SEEDS=${MUTATION_SEEDS:-60}
 SECONDS_MAX=${MUTATION_SECONDS_MAX:-120}
-export CCACHE_BASEDIR=$TREE
 
-# The files as they lie here, committed or not; those that did not change keep their time.
-copy_tree() {
+# patched_file NAME: the one file that the patch changes.
+patched_file() {
+  local files
+  mapfile -t files < <(sed -n 's|^+++ b/||p' "$PATCHES/$1.patch")
+  [[ ${#files[@]} == 1 && ${files[0]} == src/*.cc ]] || die "$1.patch: not one source file"
+  echo "${files[0]}"
+}
+
+# plant NAME: the file with the bug, under $FOLDER.
+plant() {
   local file
-  mkdir -p "$TREE"
-  git -C "$ROOT" ls-files --cached --others --exclude-standard |
-    while IFS= read -r file; do [[ ! -f $ROOT/$file ]] || echo "$file"; done |
-    LC_ALL=C sort -u >"$FOLDER/files"
-  while IFS= read -r file; do
-    if cmp -s "$ROOT/$file" "$TREE/$file"; then continue; fi
-    mkdir -p "$TREE/$(dirname "$file")"
-    cp "$ROOT/$file" "$TREE/$file"  # newer than what was built of it
-  done <"$FOLDER/files"
-  (cd "$TREE" && find . -type f -printf '%P\n' | LC_ALL=C sort) |
-    LC_ALL=C comm -13 "$FOLDER/files" - |
-    while IFS= read -r file; do rm -f "${TREE:?}/$file"; done
+  file=$(patched_file "$1")
+  mkdir -p "$FOLDER/$(dirname "$file")"
+  cp "$ROOT/$file" "$FOLDER/$file"
+  patch -d "$FOLDER" -p1 -s -f --no-backup-if-mismatch -r - <"$PATCHES/$1.patch"
 }
 
-# The Rust library is the one that is built already: cargo would build it anew for another folder.
-configure() {
-  cmake -G Ninja -S "$TREE" -B "$BUILD" -DCMAKE_BUILD_TYPE=Release -DCARGO="$(command -v true)" \
-    -DPLUMB_RUST_TARGET="${PLUMB_RUST_TARGET:-$ROOT/build/rust}"
+# The last command that ninja runs for a target.
+command_of() { ninja -C "$BUILD" -t commands "$1" | tail -n 1; }
+
+# build_mutant NAME: $FOLDER/plumb_sim.
+build_mutant() {
+  local file module object compile link
+  file=$(patched_file "$1")
+  module=$(cut -d / -f 2 <<<"$file")
+  object=CMakeFiles/plumb_$module.dir/$file.o
+  compile=$(command_of "$object")
+  compile=${compile//"$object"/"$FOLDER/mutant.o"}
+  compile=${compile//"-c $ROOT/$file"/"-c $FOLDER/$file"}
+  link=$(command_of tests/sim/plumb_sim)
+  link=${link/"-o tests/sim/plumb_sim"/"-o $FOLDER/plumb_sim $FOLDER/mutant.o"}
+  [[ $compile == *"$FOLDER/$file"* && $link == *"$FOLDER/mutant.o"* ]] ||
+    die "cannot read the commands of $BUILD"
+  rm -f "$FOLDER/plumb_sim" "$FOLDER/mutant.o"
+  (cd "$BUILD" && bash -c "$compile" && bash -c "$link")
 }
 
-build_sim() { ninja -C "$BUILD" -j "$(jobs_count)" plumb_sim; }
-
-# run_sim LOG: exit status 124 when it takes too long.
-run_sim() {
-  local program
-  program=$(find "$BUILD" -type f -name plumb_sim -perm -u+x | head -n 1)
-  timeout "$SECONDS_MAX" "$program" --quiet --runs "$SEEDS" >"$1" 2>&1
-}
+# run_sim PROGRAM LOG: exit status 124 when it takes too long. In a shell of its own, which says
+# nothing of an abort.
+run_sim() (
+  exec 2>/dev/null
+  timeout "$SECONDS_MAX" "$1" --quiet --runs "$SEEDS" >"$2" 2>&1
+)
 
 # The first line of a log that tells what was wrong.
 reason() {
@@ -59,15 +70,14 @@ reason() {
 # mutate NAME: prints a row of the table; 1 unless it was caught.
 mutate() {
   local name=$1 patch=$PATCHES/$1.patch log=$FOLDER/$1.log status=0 begin=$SECONDS verdict
-  if ! patch -d "$TREE" -p1 --dry-run -s <"$patch" >"$log" 2>&1; then
+  if ! plant "$name" >"$log" 2>&1; then
     echo "$name|DOES NOT APPLY|-|write it anew against the present code: $(head -n 1 "$log")"
     return 1
   fi
-  patch -d "$TREE" -p1 -s --no-backup-if-mismatch <"$patch"
-  if ! build_sim >"$log" 2>&1; then
+  if ! build_mutant "$name" >"$log" 2>&1; then
     verdict="DOES NOT BUILD|$((SECONDS - begin)) s|see ${log#"$ROOT"/}"
   else
-    run_sim "$log" || status=$?
+    run_sim "$FOLDER/plumb_sim" "$log" || status=$?
     case $status in
       0) verdict="SURVIVED|$((SECONDS - begin)) s|$(head -n 1 "$patch")" ;;
       124) verdict="caught|$((SECONDS - begin)) s|hangs (no end in $SECONDS_MAX s)" ;;
@@ -75,7 +85,6 @@ mutate() {
            head -n 1): $(reason "$log")" ;;
     esac
   fi
-  patch -d "$TREE" -p1 -s -R --no-backup-if-mismatch <"$patch"
   echo "$name|$verdict"
   [[ $verdict == caught* ]]
 }
@@ -108,15 +117,12 @@ main() {
     [[ -f $PATCHES/$name.patch ]] || die "no mutation '$name' in ${PATCHES#"$ROOT"/}"
   done
   mkdir -p "$FOLDER"
-  if [[ -z ${PLUMB_RUST_TARGET:-} ]]; then
+  if [[ -z ${MUTATION_BUILD:-} ]]; then
     "$ROOT/scripts/setup.sh" build rust
-    build release plumb_rust_build
+    build release plumb_sim
   fi
-  copy_tree
-  step "configuring" mutations-configure configure
-  step "building the simulation without a bug" mutations-build build_sim
   say "running $SEEDS seeds without a bug"
-  run_sim "$FOLDER/without.log" ||
+  run_sim "$BUILD/tests/sim/plumb_sim" "$FOLDER/without.log" ||
     { tail -n 40 "$FOLDER/without.log" >&2; die "the simulation fails without a planted bug"; }
   : >"$table"
   for name in "${names[@]}"; do

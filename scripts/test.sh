@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs all tests: ./scripts/test.sh [--fast]
 # Installs what they need (apt, and PyPI packages into build/), builds, then runs: unit, wire,
-# golden and tidy tests (ctest), the openai SDK against a running server, and the parsers of
-# untrusted input once more under address and undefined-behaviour sanitizers.
+# golden and tidy tests (ctest), a few planted bugs, the openai SDK against a running server, and
+# the parsers of untrusted input once more under address and undefined-behaviour sanitizers.
 # --fast: unit tests and tidy only.
 set -euo pipefail
 # shellcheck source=lib/common.sh
@@ -13,6 +13,7 @@ source "$ROOT/scripts/lib/build.sh"
 # Modules that parse what strangers send; their unit tests run under the sanitizers too.
 SANITIZED=(base text net model api)
 MODEL=smollm2-135m
+PLANTED=4  # other ones for each commit; about ten seconds each
 
 # Lets through what matters of ctest's output: every 50th success, all else.
 condense() {
@@ -53,6 +54,8 @@ main() {
   fi
   fetch_data
   run_ctest release
+  step "planting $PLANTED bugs, each to be caught" mutations \
+    "$ROOT/scripts/mutations.sh" --some "$PLANTED"
   step "openai SDK against a server" clients "$ROOT/tests/clients/run.sh"
   targets=("${SANITIZED[@]/%/_test}")
   build asan-ubsan "${targets[@]}"
