@@ -216,7 +216,9 @@ void AnswerSink::Abort(const Status& status) {
     ended_ = true;
   } else {
     if (plan_.detached) plan_.writer->Fail(error, frames_);
-    Answer(dialect_.ErrorAnswer(error));
+    net::HttpResponse answer = dialect_.ErrorAnswer(error);
+    summary_.http_status = answer.status;  // a dialect may have one of its own
+    Answer(std::move(answer));
   }
   cancels_ = plan_.prompts;
 }

@@ -130,7 +130,7 @@ class Reader {
     RETURN_IF_ERROR(CheckMembers(block, path, {"id", "name", "input", "caller", "toolset_name"}));
     text::ToolCall call;
     ASSIGN_OR_RETURN(call.id, ReadMemberText(block, path, "id", kIdBytesMax));
-    ASSIGN_OR_RETURN(call.name, ReadMemberText(block, path, "name", kToolNameBytesMax));
+    ASSIGN_OR_RETURN(call.name, ReadToolName(block, path));
     const std::string input_path = MemberPath(path, "input");
     const JsonValue* input = block.Find("input");
     if (input == nullptr) return InvalidArgument(input_path, "this field is missing");

@@ -311,6 +311,7 @@ TEST(MessagesRequest, RefusesByTheFieldAtFault) {
       {{{"tools", {Tool("f", {{"input_schema", "{}"}})}}}, "tools[0].input_schema"},
       {{{"tools", {Tool("")}}}, "tools[0].name"},
       {{{"tools", {Tool(std::string(65, 'x'))}}}, "tools[0].name"},
+      {{{"tools", {Tool("a b")}}}, "tools[0].name"},
       {{{"tools", {Tool("f"), Tool("f")}}}, "tools[1].name"},
       {{{"tools", {Tool("f", {{"input_examples", json::array()}})}}}, "tools[0].input_examples"},
       {{{"tools", {Tool("f", {{"type", "web_search_20250305"}})}}}, "tools[0].type"},

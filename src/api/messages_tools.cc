@@ -132,6 +132,17 @@ Status ReadKnown(const JsonValue& tool, const std::string& path, const std::stri
 
 }  // namespace
 
+Result<std::string> ReadToolName(const JsonValue& value, const std::string& path) {
+  ASSIGN_OR_RETURN(std::string name, ReadMemberText(value, path, "name", kToolNameBytesMax));
+  const auto allowed = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           c == '-';
+  };
+  if (!name.empty() && std::ranges::all_of(name, allowed)) return name;
+  return InvalidArgument(MemberPath(path, "name"),
+                         "the name of a tool has 1 to 64 letters, digits, '_' and '-'");
+}
+
 Result<DeclaredTool> ReadMessagesTool(const JsonValue& value, const std::string& path) {
   if (value.kind != JsonKind::kObject) return WrongKind(value, path, "an object");
   DeclaredTool tool;
@@ -145,8 +156,7 @@ Result<DeclaredTool> ReadMessagesTool(const JsonValue& value, const std::string&
   } else {
     RETURN_IF_ERROR(ReadKnown(value, path, *type_name, tool.spec));
   }
-  ASSIGN_OR_RETURN(tool.spec.name, ReadMemberText(value, path, "name", kToolNameBytesMax));
-  if (tool.spec.name.empty()) return InvalidArgument(MemberPath(path, "name"), "name is empty");
+  ASSIGN_OR_RETURN(tool.spec.name, ReadToolName(value, path));
   RETURN_IF_ERROR(CheckCallers(value, path));
   ASSIGN_OR_RETURN(tool.spec.strict, ReadFlag(value, path, "strict"));
   ASSIGN_OR_RETURN(tool.deferred, ReadFlag(value, path, "defer_loading"));

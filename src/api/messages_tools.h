@@ -33,6 +33,9 @@ struct ToolChange {
 
 // All: kInvalidArgument with the path of the member at fault.
 
+// The member `name`: 1 to 64 letters, digits, '_' and '-'.
+base::Result<std::string> ReadToolName(const JsonValue& value, const std::string& path);
+
 // `tools`; at most kToolsMax of api/tool_fields.h, names unique.
 base::Result<std::vector<DeclaredTool>> ReadMessagesTools(const JsonValue& value,
                                                           const std::string& path);

@@ -2,7 +2,10 @@
 // See models.h.
 #include "api/models.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 
 #include "api/json_writer.h"
 
@@ -10,10 +13,23 @@ namespace plumb::api {
 
 namespace {
 
+std::string Rfc3339(int64_t unix_seconds) {
+  const std::chrono::sys_seconds time{std::chrono::seconds(unix_seconds)};
+  const auto day = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(time - day);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                     clock.hours().count(), clock.minutes().count(), clock.seconds().count());
+}
+
+// OpenAI's members, then Anthropic's.
 void WriteModel(JsonWriter& json, const ModelCard& model, std::string_view name) {
   json.BeginObject().Key("id").String(name).Key("object").String("model");
   json.Key("created").Int(model.created).Key("owned_by").String("plumb");
-  json.Key("context_length").Uint(model.context_max).EndObject();
+  json.Key("context_length").Uint(model.context_max);
+  json.Key("type").String("model").Key("display_name").String(name);
+  json.Key("created_at").String(Rfc3339(model.created)).EndObject();
 }
 
 }  // namespace
@@ -23,7 +39,8 @@ std::string ModelListJson(const ModelCard& model) {
   JsonWriter json(out);
   json.BeginObject().Key("object").String("list").Key("data").BeginArray();
   for (const std::string& name : model.names) WriteModel(json, model, name);
-  json.EndArray().EndObject();
+  json.EndArray().Key("has_more").Bool(false).Key("first_id").String(model.names.front());
+  json.Key("last_id").String(model.names.back()).EndObject();
   return out;
 }
 

@@ -1,6 +1,6 @@
 // api/models.h
 // GET /v1/models and GET /v1/models/{id}: the model that this process serves, under each of its
-// names.
+// names, with the members that OpenAI's clients look for and those of Anthropic's.
 #pragma once
 
 #include <cstdint>

@@ -30,8 +30,8 @@ constexpr std::array kStepTokenBounds = {1.0,  2.0,   4.0,   8.0,   16.0,   32.0
 
 std::vector<std::string> KnownCodes() {
   std::vector<std::string> codes;
-  for (int code : {200, 201, 202, 204, 304, 400, 401, 403, 404, 405, 408, 409,
-                   413, 414, 415, 422, 429, 431, 499, 500, 501, 502, 503, 504}) {
+  for (int code : {200, 201, 202, 204, 304, 400, 401, 403, 404, 405, 408, 409, 413,
+                   414, 415, 422, 429, 431, 499, 500, 501, 502, 503, 504, 529}) {
     codes.push_back(std::to_string(code));
   }
   return codes;

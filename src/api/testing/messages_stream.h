@@ -4,7 +4,6 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +21,8 @@ inline nlohmann::json MessageOfStream(std::string_view body) {
   std::vector<net::SseEvent> events;
   CHECK(parser.Feed(body, events).ok());
   json message;
-  std::optional<size_t> open;
+  bool is_open = false;
+  size_t open = 0;  // block
   std::string arguments;
   bool stopped = false;
   for (const net::SseEvent& event : events) {
@@ -33,13 +33,14 @@ inline nlohmann::json MessageOfStream(std::string_view body) {
     if (type == "message_start") {
       message = data["message"];
     } else if (type == "content_block_start") {
-      CHECK(!open && data["index"] == message["content"].size()) << event.data;
+      CHECK(!is_open && data["index"] == message["content"].size()) << event.data;
+      is_open = true;
       open = data["index"].get<size_t>();
       arguments.clear();
       message["content"].push_back(data["content_block"]);
     } else if (type == "content_block_delta") {
-      CHECK(open && data["index"] == *open) << event.data;
-      json& block = message["content"][*open];
+      CHECK(is_open && data["index"] == open) << event.data;
+      json& block = message["content"][open];
       const json& delta = data["delta"];
       if (delta["type"] == "input_json_delta") {
         arguments += delta["partial_json"].get<std::string>();
@@ -49,15 +50,15 @@ inline nlohmann::json MessageOfStream(std::string_view body) {
       const std::string member = kind.substr(0, kind.find('_'));
       block[member] = block[member].get<std::string>() + delta[member].get<std::string>();
     } else if (type == "content_block_stop") {
-      CHECK(open && data["index"] == *open) << event.data;
-      json& block = message["content"][*open];
+      CHECK(is_open && data["index"] == open) << event.data;
+      json& block = message["content"][open];
       if (block["type"] == "tool_use") {
         const json input = json::parse(arguments, nullptr, /*allow_exceptions=*/false);
         block["input"] = input.is_object() ? input : json::object();
       }
-      open.reset();
+      is_open = false;
     } else if (type == "message_delta") {
-      CHECK(!open) << event.data;
+      CHECK(!is_open) << event.data;
       message.update(data["delta"]);
       message["usage"].update(data["usage"]);
       if (data.contains("context_management"))
