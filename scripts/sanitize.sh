@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Runs the unit tests of every module under sanitizers: ./scripts/sanitize.sh [tsan|asan-ubsan]...
-# Default: both, one after the other. tsan finds data races, asan-ubsan errors of memory and
-# undefined behaviour. Builds cold in about half an hour on two processors, so it is no part of
-# test.sh, which runs asan-ubsan only for what parses strangers' bytes.
+# Runs unit tests under sanitizers: ./scripts/sanitize.sh [tsan|asan-ubsan]... [MODULE...]
+# Default: both, one after the other, over every module. tsan finds data races, asan-ubsan errors of
+# memory and undefined behaviour. Builds cold in about half an hour on two processors, so it is no
+# part of test.sh, which runs asan-ubsan only for what parses strangers' bytes. After a change where
+# threads meet, `./scripts/sanitize.sh tsan base kvcache engine` is the part that counts.
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
@@ -11,9 +12,9 @@ source "$ROOT/scripts/lib/build.sh"
 
 MODULES=(base telemetry text net tensor tenancy model kvcache engine api cli)
 
-# sanitize PRESET
+# sanitize PRESET MODULE...
 sanitize() {
-  local modules=("${MODULES[@]}") pattern
+  local modules=("${@:2}") pattern
   build "$1" "${modules[@]/%/_test}"
   pattern="^($(IFS='|' && echo "${modules[*]}"))\."
   say "testing ($1)"
@@ -25,13 +26,20 @@ sanitize() {
 }
 
 main() {
-  local preset presets=("$@")
-  if ((${#presets[@]} == 0)); then presets=(tsan asan-ubsan); fi
-  for preset in "${presets[@]}"; do
-    [[ $preset == tsan || $preset == asan-ubsan ]] || die "unknown sanitizer '$preset'; see --help"
+  local word presets=() modules=()
+  for word in "$@"; do
+    if [[ $word == tsan || $word == asan-ubsan ]]; then
+      presets+=("$word")
+    elif [[ " ${MODULES[*]} " == *" $word "* ]]; then
+      modules+=("$word")
+    else
+      die "'$word' is neither a sanitizer nor a module with tests; see --help"
+    fi
   done
+  if ((${#presets[@]} == 0)); then presets=(tsan asan-ubsan); fi
+  if ((${#modules[@]} == 0)); then modules=("${MODULES[@]}"); fi
   "$ROOT/scripts/setup.sh" build rust run test
-  for preset in "${presets[@]}"; do sanitize "$preset"; done
+  for word in "${presets[@]}"; do sanitize "$word" "${modules[@]}"; done
 }
 
 if [[ ${1:-} == --help || ${1:-} == -h ]]; then show_help; fi
