@@ -14,7 +14,7 @@ export class AnswerView {
   constructor({ turn, texts, handlers }) {
     Object.assign(this, { turn, texts, handlers });
     const model = String(turn.request.model ?? "");
-    const who = make("h3", { class: "who" },
+    const who = make("h2", { class: "who" },
       make("span", { class: "unseen", text: texts.say("answer-of", { model }) }),
       make("span", { "aria-hidden": "true", text: model }));
     this.summary = make("summary");

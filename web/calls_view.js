@@ -48,7 +48,7 @@ export class CallsView {
 
   #addCard(call) {
     const code = make("code");
-    const title = make("h4", {}, make("code", { text: call.name }));
+    const title = make("h3", {}, make("code", { text: call.name }));
     title.setAttribute("aria-label", this.texts.say("call", { name: call.name }));
     const node = make("section", { class: "call" }, title, make("pre", { tabIndex: 0 }, code));
     this.sendButton.before(node);

@@ -41,7 +41,7 @@ function showLanguageButton() {
   const button = byId("language");
   button.textContent = LANGUAGE_NAMES[next];
   button.lang = next;
-  button.setAttribute("aria-label", texts.say(next === "ko" ? "to-korean" : "to-english"));
+  button.title = texts.say(next === "ko" ? "to-korean" : "to-english");
 }
 
 function setLanguage(language) {

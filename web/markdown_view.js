@@ -50,9 +50,9 @@ function render(block, texts) {
   if (block.kind === "code") return renderCode(block, texts);
   if (block.kind === "list") return renderList(block.items);
   if (block.kind === "rule") return make("hr");
-  // The page has its own headings of levels 1 to 3.
+  // The page has its own headings of levels 1 and 2.
   if (block.kind === "heading")
-    return make(`h${Math.min(6, block.level + 3)}`, {}, ...renderInlines(block.inlines));
+    return make(`h${Math.min(6, block.level + 2)}`, {}, ...renderInlines(block.inlines));
   return make("p", {}, ...renderInlines(block.inlines));
 }
 

@@ -19,7 +19,7 @@ export class UserView {
     });
     this.actions = make("div", { class: "actions" }, this.editButton, copy);
     this.head = make("div", { class: "turn-head" },
-      make("h3", { class: "who", text: texts.say("you") }), this.actions);
+      make("h2", { class: "who", text: texts.say("you") }), this.actions);
     this.node = make("li", { class: "turn user" }, this.head, this.words);
   }
 

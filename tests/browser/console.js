@@ -3,11 +3,13 @@
 // what must never happen (an error in the page, a request to anyone else).
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 
 const require = createRequire(`${process.env.PLUMB_BROWSER_MODULES}/`);
 const { chromium } = require("playwright-core");
+const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 export const WAIT_MS = 15_000;
 
@@ -87,3 +89,12 @@ export async function ask(page, text) {
 }
 
 export const clipboard = (page) => page.evaluate(() => navigator.clipboard.readText());
+
+// What keeps people from using the page as it is now, by axe-core: [rule: elements].
+export async function barriers(page) {
+  await page.evaluate(() =>
+    Promise.all(document.getAnimations().map((animation) => animation.finish())));
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => globalThis.axe.run());
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
+}

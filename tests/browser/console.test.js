@@ -74,7 +74,7 @@ onPage("a draft outlives an answer, and Enter sends nothing meanwhile", {}, asyn
 onPage("Markdown becomes nodes, and HTML stays text", {}, async (page) => {
   const answer = await ask(page, "markdown");
   const words = answer.locator(".words");
-  assert.equal(await text(words.locator("h6")), "Reversing a string");
+  assert.equal(await text(words.locator("h5")), "Reversing a string");
   assert.equal(await text(words.locator("strong").first()), "outer");
   assert.match(await text(words.locator("pre code")), /^void reverse\(char/);
   assert.equal(await words.locator("ol > li").count(), 2);

@@ -4,7 +4,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import {
-  ask, clipboard, ended, lastAnswer, messageBox, openConsole, send, startBrowser, startScripted,
+  ask, barriers, clipboard, ended, lastAnswer, messageBox, openConsole, send, startBrowser,
+  startScripted,
 } from "./console.js";
 
 const KEY = "correct-horse-battery";
@@ -99,7 +100,7 @@ onPage("thoughts and calls are shown, results are sent, and the answer comes", (
     await answer.locator(".thinking summary").click();
     assert.match(await text(answer.locator(".thought")), /^The user asks for the weather\./);
     assert.equal(await text(answer.locator(".words")), "I look it up.");
-    assert.equal(await text(answer.locator(".call h4")), "get_weather");
+    assert.equal(await text(answer.locator(".call h3")), "get_weather");
     assert.equal(await text(answer.locator(".call pre")),
       "{\n  \"city\": \"Paris\",\n  \"days\": 2\n}");
     await answer.getByRole("textbox", { name: "Result of get_weather" }).fill("sunny");
@@ -190,6 +191,30 @@ onPage("everything can be done by keyboard", () => plain, {}, async (page) => {
   await page.keyboard.press("Escape");
   assert.equal(await page.locator("#settings").isVisible(), false);
   assert.equal(await focused(), "settings-button");
+});
+
+for (const colorScheme of ["light", "dark"]) {
+  onPage(`nothing keeps anybody from using the page when it is ${colorScheme}`, () => deepseek,
+    { colorScheme, viewport: { width: 1300, height: 900 } }, async (page) => {
+      assert.deepEqual(await barriers(page), []);
+      await page.locator("#settings-button").click();
+      await page.locator("[name=tools]").fill("[{\"name\": \"get_weather\"}]");
+      const answer = await ask(page, "weather in Paris?");
+      await answer.locator(".thinking summary").click();
+      assert.deepEqual(await barriers(page), []);
+      await ask(page, "break");
+      await page.locator("[name=temperature]").fill("9");
+      await send(page, "hello");
+      await page.locator("#fault-of-temperature").waitFor();
+      assert.deepEqual(await barriers(page), []);
+    });
+}
+
+onPage("nothing keeps anybody from entering a key", () => locked, UNAUTHORISED, async (page) => {
+  await page.locator("#key-input").fill("wrong-horse-battery");
+  await page.locator("#key-input").press("Enter");
+  await page.locator("#key-fault").waitFor();
+  assert.deepEqual(await barriers(page), []);
 });
 
 onPage("every control has a name, and every list of turns too", () => plain, {}, async (page) => {

@@ -2,7 +2,7 @@
 # The console in a real browser: tests/browser/run.sh [--unit] [--screenshots]
 # Unit tests of its pure modules (--unit: these alone), then Chromium against the real service over
 # a scripted generator. --screenshots also asks real models, and writes docs/images. Installs
-# Debian's chromium and playwright-core when they are missing. Environment: PLUMB_BUILD
+# Debian's chromium, playwright-core and axe-core when they are missing. Environment: PLUMB_BUILD
 # (build/release), PLUMB_CACHE (~/.cache/plumb; what npm installs is kept there).
 set -euo pipefail
 
@@ -49,14 +49,13 @@ install_packages() {
 
 # Into a folder of its own: the source tree stays as it is.
 install_modules() {
-  if cmp -s "$here/package.json" "$modules/package.json"; then return; fi
-  say "installing playwright-core"
+  if cmp -s "$here/package.json" "$modules/installed.json"; then return; fi
+  say "installing playwright-core and axe-core"
   rm -rf "$modules"
   mkdir -p "$modules"
-  cp "$here/package.json" "$modules/package.json.new"
-  npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$modules" \
-    "$(sed -n 's/.*"playwright-core": "\(.*\)".*/playwright-core@\1/p' "$here/package.json")"
-  mv "$modules/package.json.new" "$modules/package.json"
+  cp "$here/package.json" "$modules/package.json"
+  npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$modules"
+  cp "$here/package.json" "$modules/installed.json"
 }
 
 main() {
