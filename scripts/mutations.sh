@@ -2,8 +2,8 @@
 # Plants known bugs, one at a time, and fails unless the simulation catches each:
 # ./scripts/mutations.sh [NAME... | --some COUNT]    (default: every tests/sim/mutations/*.patch)
 # --some: so many, which follow from the commit, so that each commit tries others.
-# A bug is a source file of its own under build/mutations, compiled and linked before what build/release
-# has of it. A table at the end says by which seed and rule each was caught. Options of the run:
+# A bug is a source file of its own under build/mutations, compiled and linked before what
+# build/release has of it. A table at the end says which seed and rule caught each. Of the run:
 # MUTATION_SEEDS (default 60), MUTATION_SECONDS_MAX (120), MUTATION_BUILD (build/release).
 set -euo pipefail
 # shellcheck source=lib/common.sh

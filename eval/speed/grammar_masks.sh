@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
 # What grammars cost over a vocabulary of 129k tokens: ./eval/speed/grammar_masks.sh [--csv FILE]
 # [--rounds N] [--hostile]
-# Compiles schemas, regular expressions and grammars for DeepSeek's tokenizer and writes answers
-# along: time to compile, of the first mask, and of each further one. Prints one line a grammar and
-# RATIO <what> <ms> <goal>. On one core; on a busy machine its highest values are the scheduler's.
-# --hostile: follows small grammars that are made to be slow, and shows how they end and their
-# longest step, which is limited to 5 ms of processor time (seen every 2 ms).
+# Time to compile, of the first mask and of each further one; one line a grammar, RATIO <what> <ms>
+# <goal>. Made for a quiet core. --hostile: small grammars made to be slow, how they end, and their
+# longest step (5 ms of processor time is the limit, seen every 2 ms).
 # Variables: PLUMB_BUILD (a build folder with grammar_masks), PLUMB_TOKENIZER_JSON.
 set -euo pipefail
 # shellcheck source=lib/setup.sh

@@ -46,7 +46,7 @@ struct GenerationRequest {
   std::optional<uint32_t> tokens_max;  // nothing: up to the context's end
   // More than the context leaves becomes what it leaves, and is not refused.
   bool tokens_max_clips = false;
-  uint32_t samples = 1;                // of each prompt
+  uint32_t samples = 1;  // of each prompt
   bool stream = false;
   bool prompt_logprobs = false;              // engine::Request
   std::optional<uint32_t> deadline_ms;       // extension field; nothing: the server's maximum

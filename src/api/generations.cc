@@ -40,7 +40,8 @@ std::string TooLongMessage(const Dialect& dialect, uint64_t prompt_tokens, uint6
   std::string message = dialect.TooLongMessage(prompt_tokens, context_max);
   if (!message.empty()) return message;
   return fmt::format(
-      "this model's maximum context length is {} tokens, but {} were asked for ({} in the {}, {} in "
+      "this model's maximum context length is {} tokens, but {} were asked for ({} in the {}, {} "
+      "in "
       "the answer); shorten the {} or lower {}",
       context_max, prompt_tokens + answer_tokens, prompt_tokens, dialect.prompt_field(),
       answer_tokens, dialect.prompt_field(), dialect.length_field());
@@ -204,7 +205,8 @@ Result<std::vector<text::ChatPrompt>> Generations::Encode(const GenerationReques
       if (raw.text.size() > bytes_max) return TooLong(dialect);
       auto tokens =
           parts_.tokenizer.Encode(raw.text, text::ControlTokens::kParse, /*add_special=*/true);
-      if (!tokens.ok()) return std::move(tokens).status().WithField(std::string(dialect.prompt_field()));
+      if (!tokens.ok())
+        return std::move(tokens).status().WithField(std::string(dialect.prompt_field()));
       prompt.tokens = *std::move(tokens);
     }
     if (prompt.tokens.empty()) {

@@ -22,7 +22,7 @@ struct AttentionTask {
   uint64_t values_offset;
   uint64_t key_scales_offset;  // read for kQ8
   uint64_t value_scales_offset;
-  uint32_t head_dim;  // a multiple of 16
+  uint32_t head_dim;              // a multiple of 16
   float exponent_scale;           // weights are 2^(exponent_scale * (score - maximum)); > 0
   uint32_t page_begin, page_end;  // pages to visit
   float* partials;                // null: fold them all into `out`; else see PartialLayout

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <regex>
 
 #include "base/random.h"
 #include "text/deepseek_v41_parser.h"
@@ -43,10 +42,29 @@ const ToolSpec kSearch = Tool("search", R"({"type":"object","properties":{
 const ToolSpec kNow = Tool("now", R"({"type":"object","properties":{}})");
 const ToolSpec kAny = Tool("any_thing", "{}", /*strict=*/false);
 
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
 // Numbers beyond a double's range are JSON, and this reader takes none.
 json Parse(const std::string& text) {
-  static const std::regex kHuge("[eE][+-]?[0-9]{3,}");
-  return json::parse(std::regex_replace(text, kHuge, "e1"), nullptr, /*allow_exceptions=*/false);
+  std::string tame;
+  for (size_t i = 0; i < text.size(); ++i) {
+    size_t end = i + 1;
+    if (end < text.size() && (text[end] == '+' || text[end] == '-')) ++end;
+    const size_t digits = end;
+    while (end < text.size() && IsDigit(text[end])) ++end;
+    const bool huge = (text[i] == 'e' || text[i] == 'E') && end >= digits + 3;
+    tame += huge ? "e1" : text.substr(i, 1);
+    if (huge) i = end - 1;
+  }
+  return json::parse(tame, nullptr, /*allow_exceptions=*/false);
+}
+
+// "2026-11-30".
+bool IsDate(std::string_view text) {
+  if (text.size() != 10) return false;
+  for (size_t i = 0; i < text.size(); ++i)
+    if (i == 4 || i == 7 ? text[i] != '-' : !IsDigit(text[i])) return false;
+  return true;
 }
 
 bool WeatherHolds(const json& a) {
@@ -69,8 +87,7 @@ bool SearchHolds(const json& a) {
   const json& query = a["query"];
   const bool texts = query.is_array() && std::all_of(query.begin(), query.end(),
                                                      [](const json& q) { return q.is_string(); });
-  const std::regex date("[0-9]{4}-[0-9]{2}-[0-9]{2}");
-  return (query.is_string() || texts) && std::regex_match(a["since"].get<std::string>(), date) &&
+  return (query.is_string() || texts) && IsDate(a["since"].get<std::string>()) &&
          OptionsHold(a["options"]);
 }
 

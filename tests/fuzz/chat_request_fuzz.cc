@@ -15,10 +15,10 @@
 
 namespace {
 
-using plumb::api::RequestLimits;
 using plumb::api::ChatRequest;
 using plumb::api::JsonKind;
 using plumb::api::JsonValue;
+using plumb::api::RequestLimits;
 
 constexpr uint32_t kVocabulary = 1000;
 

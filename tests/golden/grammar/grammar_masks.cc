@@ -2,9 +2,8 @@
 // What grammars cost over a real vocabulary: compiling, the first mask, every further mask, and
 // Accept, over answers that are written along (their tokens as the tokenizer cuts them, then cut
 // into smaller tokens at random, which meets more of the grammar). One line a grammar.
-//   grammar_masks --tokenizer TOKENIZER_JSON [--rounds N]
-//   grammar_masks --tokenizer TOKENIZER_JSON --hostile
-// The second follows grammars that are made to be slow, and shows how they end.
+// With --hostile: grammars that are made to be slow, and how they end.
+//   grammar_masks --tokenizer TOKENIZER_JSON [--rounds N | --hostile]
 #include <fmt/format.h>
 
 #include <algorithm>
