@@ -1,4 +1,5 @@
-// engine/stall_watch_test.cc: what counts as standing still. With the engine: engine_async_test.cc.
+// engine/stall_watch_test.cc: what counts as standing still, and when it is told.
+// With an engine: engine_async_test.cc.
 #include "engine/stall_watch.h"
 
 #include <gtest/gtest.h>
