@@ -11,6 +11,7 @@
 #include "api/console.h"
 #include "api/errors.h"
 #include "api/health.h"
+#include "api/responses_calls.h"
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/random.h"
@@ -28,6 +29,11 @@ constexpr uint32_t kDrainRetryAfterMs = 5000;
 // The values of the label `route` in metrics; known before there is a service.
 constexpr std::string_view kRoutePatterns[] = {
     "/v1/chat/completions",
+    "/v1/responses",
+    "/v1/responses/input_tokens",
+    "/v1/responses/{}",
+    "/v1/responses/{}/cancel",
+    "/v1/responses/{}/input_items",
     "/v1/messages",
     "/v1/messages/count_tokens",
     "/v1/models",
@@ -105,6 +111,9 @@ Service::Service(const ServiceConfig& config, ServiceParts parts)
       chat_(generation_options_.limits, parts_.tokenizer),
       messages_(generation_options_.limits, MessagesUse::kAnswer),
       message_counts_(generation_options_.limits, MessagesUse::kCount),
+      responses_store_(config.responses),
+      responses_(generation_options_.limits, parts_.tokenizer, responses_store_),
+      responses_count_(generation_options_.limits, responses_store_),
       generations_(generation_options_,
                    {parts_.generator, parts_.tokenizer, parts_.chat_format, parts_.clock,
                     parts_.metrics.api, parts_.logger, parts_.grammars}),
@@ -118,6 +127,7 @@ Service::Service(const ServiceConfig& config, ServiceParts parts)
 std::vector<Route> Service::MakeRoutes() {
   std::vector<Route> routes;
   routes.push_back(AnswerRoute(chat_));
+  AddResponsesRoutes(routes);
   routes.push_back(AnswerRoute(messages_));
   routes.push_back(AnswerRoute(message_counts_));
   routes.push_back({HttpMethod::kGet, "/v1/models",
@@ -153,6 +163,32 @@ void Service::AddConsole(std::vector<Route>& routes) {
        .pattern = kConsoleFilesRoute,
        .serve = [this](Call call) { Answer(call, ConsoleFile(call.request, call.names.front())); },
        .key_needed = false});
+}
+
+void Service::AddResponsesRoutes(std::vector<Route>& routes) {
+  routes.push_back(AnswerRoute(responses_));
+  routes.push_back(AnswerRoute(responses_count_));
+  const auto add = [&](HttpMethod method, std::string_view pattern,
+                       std::function<HttpResponse(const Call& call)> make) {
+    routes.push_back(
+        {.method = method,
+         .pattern = pattern,
+         .serve = [this, make = std::move(make)](Call call) { Answer(call, make(call)); },
+         .error = ResponsesErrorResponse});
+  };
+  const auto cancel = [this](engine::RequestId id) { generations_.Cancel(id); };
+  add(HttpMethod::kGet, "/v1/responses/{}", [this](const Call& call) {
+    return GetResponse(responses_store_, call.isolation, call.names.front(), call.request.query);
+  });
+  add(HttpMethod::kDelete, "/v1/responses/{}", [this, cancel](const Call& call) {
+    return DeleteResponse(responses_store_, call.isolation, call.names.front(), cancel);
+  });
+  add(HttpMethod::kPost, "/v1/responses/{}/cancel", [this, cancel](const Call& call) {
+    return CancelResponse(responses_store_, call.isolation, call.names.front(), cancel);
+  });
+  add(HttpMethod::kGet, "/v1/responses/{}/input_items", [this](const Call& call) {
+    return ListInputItems(responses_store_, call.isolation, call.names.front(), call.request.query);
+  });
 }
 
 // JSON only: a web page may send other types across origins without asking, JSON it may not.

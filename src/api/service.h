@@ -15,6 +15,8 @@
 #include "api/generations.h"
 #include "api/messages_dialect.h"
 #include "api/models.h"
+#include "api/responses_dialect.h"
+#include "api/responses_store.h"
 #include "api/routes.h"
 #include "base/clock.h"
 #include "base/status.h"
@@ -32,6 +34,7 @@ struct ServiceConfig {
   ModelCard model;
   // model_names, limits.vocabulary_size and .abilities are filled in.
   GenerationOptions generations;
+  ResponsesStoreLimits responses;
 };
 
 // Borrowed for the service's life.
@@ -54,6 +57,7 @@ struct ServiceParts {
 //   route                          key needed   answers
 //   POST /v1/chat/completions      yes          api/chat_dialect.h
 //   POST /v1/messages, /v1/messages/count_tokens  yes  api/messages_dialect.h
+//   /v1/responses and below it     yes          api/responses_dialect.h, api/responses_calls.h
 //   GET  /v1/models, /v1/models/M  yes          api/models.h
 //   GET  /, /console/F             no           api/console.h
 //   GET  /metrics                  yes          Prometheus text; open like all else without keys
@@ -94,6 +98,8 @@ class Service final : public net::HttpHandler {
   // An endpoint whose answers are a dialect's.
   Route AnswerRoute(const Dialect& dialect);
 
+  void AddResponsesRoutes(std::vector<Route>& routes);
+
   void Dispatch(const Route& route, Call call);
   void ServeModel(Call call);
   void ServeMetrics(Call call);
@@ -107,6 +113,9 @@ class Service final : public net::HttpHandler {
   const ChatDialect chat_;
   const MessagesDialect messages_;
   const MessagesDialect message_counts_;
+  ResponsesStore responses_store_;
+  const ResponsesDialect responses_;
+  const ResponsesCountDialect responses_count_;
   Generations generations_;  // destroyed before the dialects, which it borrows
   const std::vector<Route> routes_;
   std::atomic<bool> draining_{false};

@@ -36,7 +36,7 @@ struct TalkLine {
 //   expect STATUS
 //   json {...}                 the body; members that are not written may be there as well,
 //                              "<any>" matches any value, "<absent>" no member of that name
-//   let NAME /a/0/b            the string there, in the body or the newest event; from now on
+//   let NAME /a/0/b            the value there, in the body or the newest event; from now on
 //                              <NAME> in a path, body or expectation stands for it
 //   event {...} or [DONE]      the next server-sent event, matched like json; none may be left over
 //

@@ -237,14 +237,15 @@ class Player {
     return PlayRequest(line);
   }
 
-  // NAME POINTER: a string of the body, or of the newest event, under a name.
+  // NAME POINTER: a value of the body, or of the newest event, under a name.
   std::optional<std::string> PlayLet(const std::string& rest) {
     const size_t space = rest.find(' ');
     const std::string& text = next_event_ > 0 ? events_[next_event_ - 1].data : response_.body;
     const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
     const json::json_pointer pointer(rest.substr(space + 1));
     if (parsed.is_discarded() || !parsed.contains(pointer)) return "nothing is there";
-    names_[rest.substr(0, space)] = parsed[pointer].get<std::string>();
+    const json& value = parsed[pointer];
+    names_[rest.substr(0, space)] = value.is_string() ? value.get<std::string>() : value.dump();
     return std::nullopt;
   }
 

@@ -1,0 +1,141 @@
+// api/responses_calls.cc
+// See responses_calls.h.
+#include "api/responses_calls.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "api/json_writer.h"
+#include "api/responses_dialect.h"
+#include "base/result.h"
+
+namespace plumb::api {
+
+using base::InvalidArgument;
+using base::Result;
+using base::Status;
+using net::HttpResponse;
+
+namespace {
+
+constexpr size_t kPageMax = 100;
+constexpr size_t kPageDefault = 20;
+constexpr size_t kIdShownMax = 64;
+
+HttpResponse ErrorOf(const Status& status) {
+  return ResponsesErrorResponse(ErrorFromStatus(status));
+}
+
+HttpResponse Missing(const std::string& id) {
+  const std::string shown = id.substr(0, kIdShownMax);
+  return ErrorOf(
+      base::NotFound(fmt::format("no answer with id '{}' is kept here", shown)).WithField("id"));
+}
+
+struct Page {
+  size_t limit = kPageDefault;
+  bool newest_first = true;
+  std::optional<std::string> after;
+};
+
+Result<Page> ReadPage(std::string_view query) {
+  Page page;
+  if (const auto limit = net::QueryParam(query, "limit")) {
+    const char* end = limit->data() + limit->size();
+    const auto [stop, error] = std::from_chars(limit->data(), end, page.limit);
+    if (error != std::errc{} || stop != end || page.limit < 1 || page.limit > kPageMax)
+      return InvalidArgument("limit", fmt::format("limit must be from 1 to {}", kPageMax));
+  }
+  if (const auto order = net::QueryParam(query, "order")) {
+    if (*order != "asc" && *order != "desc")
+      return InvalidArgument("order", "order must be \"asc\" or \"desc\"");
+    page.newest_first = *order == "desc";
+  }
+  page.after = net::QueryParam(query, "after");
+  return page;
+}
+
+std::string PageJson(const ItemList& items, size_t first, size_t limit) {
+  const size_t end = std::min(items.size(), first + limit);
+  std::string out;
+  JsonWriter json(out);
+  json.BeginObject().Key("object").String("list").Key("data").BeginArray();
+  for (size_t i = first; i < end; ++i) WriteItem(json, *items[i]);
+  json.EndArray().Key("first_id").StringOrNull(first < end ? items[first]->id : "");
+  json.Key("last_id").StringOrNull(first < end ? items[end - 1]->id : "");
+  json.Key("has_more").Bool(end < items.size()).EndObject();
+  return out;
+}
+
+}  // namespace
+
+HttpResponse GetResponse(const ResponsesStore& store, const base::Hash256& caller,
+                         const std::string& id, std::string_view query) {
+  if (net::QueryParam(query, "stream") == "true") {
+    return ErrorOf(InvalidArgument("stream",
+                                   "an answer that was kept is not streamed again; "
+                                   "leave stream out"));
+  }
+  const auto kept = store.Find(caller, id);
+  return kept == nullptr ? Missing(id) : JsonResponse(kept->json);
+}
+
+HttpResponse ListInputItems(const ResponsesStore& store, const base::Hash256& caller,
+                            const std::string& id, std::string_view query) {
+  const auto page = ReadPage(query);
+  if (!page.ok()) return ErrorOf(page.status());
+  const auto kept = store.Find(caller, id);
+  if (kept == nullptr) return Missing(id);
+  ItemList items = kept->input;
+  if (page->newest_first) std::ranges::reverse(items);
+  size_t first = 0;
+  if (page->after) {
+    const auto at =
+        std::ranges::find_if(items, [&](const auto& item) { return item->id == *page->after; });
+    if (at == items.end())
+      return ErrorOf(InvalidArgument("after", "after names no item of this answer's input"));
+    first = static_cast<size_t>(at - items.begin()) + 1;
+  }
+  return JsonResponse(PageJson(items, first, page->limit));
+}
+
+HttpResponse DeleteResponse(ResponsesStore& store, const base::Hash256& caller,
+                            const std::string& id, const CancelRequest& cancel) {
+  const auto kept = store.Find(caller, id);
+  if (kept == nullptr || !store.Remove(caller, id)) return Missing(id);
+  if (kept->running) cancel(kept->request);
+  std::string out;
+  JsonWriter json(out);
+  json.BeginObject().Key("id").String(kept->id).Key("object").String("response");
+  json.Key("deleted").Bool(true).EndObject();
+  return JsonResponse(std::move(out));
+}
+
+HttpResponse CancelResponse(ResponsesStore& store, const base::Hash256& caller,
+                            const std::string& id, const CancelRequest& cancel) {
+  const auto kept = store.Find(caller, id);
+  if (kept == nullptr) return Missing(id);
+  if (!kept->background) {
+    return ErrorOf(InvalidArgument("id",
+                                   "only an answer that was asked for with background: "
+                                   "true can be cancelled; close the connection of others"));
+  }
+  if (kept->running) {
+    auto cancelled = std::make_shared<KeptResponse>();
+    cancelled->id = kept->id;
+    cancelled->json = kept->cancelled_json;
+    cancelled->input = kept->input;
+    cancelled->background = true;
+    store.Replace(caller, std::move(cancelled));
+    cancel(kept->request);
+  }
+  const auto now = store.Find(caller, id);  // the answer may have come in between
+  return now == nullptr ? Missing(id) : JsonResponse(now->json);
+}
+
+}  // namespace plumb::api

@@ -1,0 +1,60 @@
+// api/responses_dialect.h
+// POST /v1/responses and /v1/responses/input_tokens, OpenAI's: a request to answer, or to count.
+// Read next: api/responses_request.h, api/responses_writer.h; what else there is to do with an
+// answer that was kept: api/responses_calls.h.
+#pragma once
+
+#include <utility>
+
+#include "api/dialect.h"
+#include "api/responses_request.h"
+#include "api/responses_store.h"
+#include "text/tokenizer.h"
+
+namespace plumb::api {
+
+// OpenAI's error body. What a chat format says of "messages" is said of `input`, and so on: the
+// names are those of this API.
+net::HttpResponse ResponsesErrorResponse(const ApiError& error);
+
+class ResponsesDialect final : public Dialect {
+ public:
+  // Borrows the tokenizer and the store.
+  ResponsesDialect(RequestLimits limits, const text::Tokenizer& tokenizer, ResponsesStore& store)
+      : limits_(std::move(limits)), tokenizer_(tokenizer), store_(store) {}
+
+  std::string_view route() const override { return "/v1/responses"; }
+  base::Result<ReadBody> Read(std::string_view body, const BodyOrigin& origin) const override;
+  net::HttpResponse (*error_shape() const)(const ApiError& error) override {
+    return ResponsesErrorResponse;
+  }
+  std::string_view prompt_field() const override { return "input"; }
+  std::string_view length_field() const override { return "max_output_tokens"; }
+
+ private:
+  const RequestLimits limits_;
+  const text::Tokenizer& tokenizer_;
+  ResponsesStore& store_;
+};
+
+// The same bodies; says how many tokens the prompt has and generates nothing.
+class ResponsesCountDialect final : public Dialect {
+ public:
+  // Borrows the store.
+  ResponsesCountDialect(RequestLimits limits, const ResponsesStore& store)
+      : limits_(std::move(limits)), store_(store) {}
+
+  std::string_view route() const override { return "/v1/responses/input_tokens"; }
+  base::Result<ReadBody> Read(std::string_view body, const BodyOrigin& origin) const override;
+  net::HttpResponse (*error_shape() const)(const ApiError& error) override {
+    return ResponsesErrorResponse;
+  }
+  std::string_view prompt_field() const override { return "input"; }
+  std::string_view length_field() const override { return "max_output_tokens"; }
+
+ private:
+  const RequestLimits limits_;
+  const ResponsesStore& store_;
+};
+
+}  // namespace plumb::api
