@@ -1,4 +1,5 @@
 // api/image_fields_test.cc
+// What is an image, what is none, and that nothing is fetched.
 #include "api/image_fields.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // api/messages_errors_test.cc
+// Statuses, types and words of errors in Anthropic's shape.
 #include "api/messages_errors.h"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,11 @@
 // api/messages_request_test.cc
+// Bodies of Messages: what they become, and by which field each fault is refused.
 #include "api/messages_request.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "api/thinking_signature.h"
 
@@ -259,12 +261,16 @@ struct Refusal {
   std::string field;
 };
 
-TEST(MessagesRequest, RefusesByTheFieldAtFault) {
-  const json user = {{"role", "user"}, {"content", "hi"}};
-  const auto content = [&](json block) {
-    return json{{"messages", {{{"role", "user"}, {"content", {std::move(block)}}}}}};
-  };
-  const json pdf = {{"type", "base64"}, {"media_type", "application/pdf"}, {"data", "AAAA"}};
+void ExpectRefused(std::span<const Refusal> refusals) {
+  for (const Refusal& refusal : refusals) {
+    const auto request = Parse(Body(refusal.members));
+    ASSERT_FALSE(request.ok()) << refusal.members.dump();
+    EXPECT_EQ(request.status().code(), base::Code::kInvalidArgument);
+    EXPECT_EQ(request.status().field(), refusal.field) << refusal.members.dump();
+  }
+}
+
+TEST(MessagesRequest, RefusesNumbersAndNamesByTheFieldAtFault) {
   const Refusal refusals[] = {
       {{{"model", 1}}, "model"},
       {{{"model", ""}}, "model"},
@@ -280,6 +286,17 @@ TEST(MessagesRequest, RefusesByTheFieldAtFault) {
       {{{"logprobs", true}}, "logprobs"},
       {{{"min_p", 0.1}}, "min_p"},
       {{{"stop_sequences", json(std::vector<std::string>(17, "x"))}}, "stop_sequences"},
+  };
+  ExpectRefused(refusals);
+}
+
+TEST(MessagesRequest, RefusesMessagesByTheFieldAtFault) {
+  const json user = {{"role", "user"}, {"content", "hi"}};
+  const auto content = [&](json block) {
+    return json{{"messages", {{{"role", "user"}, {"content", {std::move(block)}}}}}};
+  };
+  const json pdf = {{"type", "base64"}, {"media_type", "application/pdf"}, {"data", "AAAA"}};
+  const Refusal refusals[] = {
       {{{"system", 1}}, "system"},
       {{{"system", {{{"type", "image"}}}}}, "system[0].type"},
       {{{"system", {{{"type", "text"}, {"text", "a"}, {"x", 1}}}}}, "system[0].x"},
@@ -307,6 +324,12 @@ TEST(MessagesRequest, RefusesByTheFieldAtFault) {
                 {"source", {{"type", "text"}, {"data", "a"}}},
                 {"citations", {{"enabled", true}}}}),
        "messages[0].content[0].citations"},
+  };
+  ExpectRefused(refusals);
+}
+
+TEST(MessagesRequest, RefusesToolsAndOutputByTheFieldAtFault) {
+  const Refusal refusals[] = {
       {{{"tools", {{{"name", "f"}}}}}, "tools[0].input_schema"},
       {{{"tools", {Tool("f", {{"input_schema", "{}"}})}}}, "tools[0].input_schema"},
       {{{"tools", {Tool("")}}}, "tools[0].name"},
@@ -342,12 +365,7 @@ TEST(MessagesRequest, RefusesByTheFieldAtFault) {
       {{{"context_management", {{"edits", {{{"type", "compact_20260112"}}}}}}},
        "context_management.edits[0].type"},
   };
-  for (const Refusal& refusal : refusals) {
-    const auto request = Parse(Body(refusal.members));
-    ASSERT_FALSE(request.ok()) << refusal.members.dump();
-    EXPECT_EQ(request.status().code(), base::Code::kInvalidArgument);
-    EXPECT_EQ(request.status().field(), refusal.field) << refusal.members.dump();
-  }
+  ExpectRefused(refusals);
 }
 
 // Whatever is null counts as absent, as in the other dialects.

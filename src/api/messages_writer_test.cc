@@ -1,4 +1,5 @@
 // api/messages_writer_test.cc
+// Blocks of an answer: streamed as whole, however their parts are cut.
 #include "api/messages_writer.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // api/thinking_signature_test.cc
+// Signatures carry thinking there and back, and nothing of anybody else.
 #include "api/thinking_signature.h"
 
 #include <gtest/gtest.h>

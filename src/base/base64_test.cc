@@ -1,4 +1,5 @@
 // base/base64_test.cc
+// Against the vectors of RFC 4648, and every other spelling refused.
 #include "base/base64.h"
 
 #include <gtest/gtest.h>
