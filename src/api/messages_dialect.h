@@ -20,7 +20,7 @@ class MessagesDialect final : public Dialect {
   std::string_view route() const override {
     return use_ == MessagesUse::kCount ? "/v1/messages/count_tokens" : "/v1/messages";
   }
-  // A version of the API that is not known is refused; none at all is the newest.
+  // A version of the API is a date, or missing.
   base::Status CheckHeaders(const net::HttpHeaders& headers) const override;
   base::Result<ReadBody> Read(std::string_view body, const BodyOrigin& origin) const override;
   net::HttpResponse (*error_shape() const)(const ApiError&) override {

@@ -346,6 +346,7 @@ Status CheckTools(Draft& draft) {
   if (input.tool_choice == text::ToolChoice::kNamed &&
       std::ranges::find(input.tools, input.tool_name, &text::ToolSpec::name) == input.tools.end())
     return InvalidArgument("tool_choice.name", "no tool of tools has this name");
+  if (forced && !input.thinking) input.thinking = false;  // adaptive: there is nothing to decide
   if (forced && input.thinking == true) {
     return InvalidArgument("tool_choice", "a call cannot be asked for while thinking is enabled");
   }

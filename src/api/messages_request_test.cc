@@ -203,6 +203,12 @@ TEST(MessagesRequest, ReadsToolChoice) {
   const text::ChatInput any = choose({{"type", "any"}, {"disable_parallel_tool_use", true}});
   EXPECT_EQ(any.tool_choice, ToolChoice::kRequired);
   EXPECT_FALSE(any.parallel_tool_calls);
+  EXPECT_EQ(any.thinking, false);
+  const auto adaptive = Parse(Body({{"tools", tools},
+                                    {"tool_choice", {{"type", "any"}}},
+                                    {"output_config", {{"effort", "high"}}},
+                                    {"thinking", {{"type", "adaptive"}}}}));
+  EXPECT_EQ(adaptive.value().input.thinking, false);
   const text::ChatInput named = choose({{"type", "tool"}, {"name", "f"}});
   EXPECT_EQ(named.tool_choice, ToolChoice::kNamed);
   EXPECT_EQ(named.tool_name, "f");
