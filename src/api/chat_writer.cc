@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/json_writer.h"
 #include "api/logprob_json.h"
 #include "base/check.h"
 #include "net/sse.h"
@@ -52,14 +51,6 @@ struct Message {
   std::vector<Call> calls;
 };
 
-void WriteUsage(JsonWriter& json, const AnswerUsage& usage) {
-  json.BeginObject().Key("prompt_tokens").Uint(usage.prompt_tokens);
-  json.Key("completion_tokens").Uint(usage.completion_tokens);
-  json.Key("total_tokens").Uint(usage.prompt_tokens + usage.completion_tokens);
-  json.Key("prompt_tokens_details").BeginObject();
-  json.Key("cached_tokens").Uint(usage.cached_tokens).EndObject().EndObject();
-}
-
 // The same however an answer is given.
 std::string CallId(uint64_t answer, uint64_t sample, uint64_t call) {
   return fmt::format("call_{:016x}_{}_{}", answer, sample, call);
@@ -90,10 +81,6 @@ void WriteMessage(JsonWriter& json, const Message& message, uint64_t answer, siz
   json.Key("refusal").Null().EndObject();
 }
 
-void WriteSeed(JsonWriter& json, const AnswerHead& head) {
-  json.Key("plumb").BeginObject().Key("seed").Int(static_cast<int64_t>(head.seed)).EndObject();
-}
-
 std::string_view ReasonOf(const SampleEnd& end, bool calls) {
   return end.by_model && calls ? "tool_calls" : FinishReasonName(end.reason);
 }
@@ -104,6 +91,21 @@ std::string_view FinishReasonName(engine::FinishReason reason) {
   CHECK(reason == engine::FinishReason::kStop || reason == engine::FinishReason::kLength)
       << "not the end of an answer: " << static_cast<int>(reason);
   return reason == engine::FinishReason::kStop ? "stop" : "length";
+}
+
+// What was cached, in OpenAI's words and in DeepSeek's, whose clients look for theirs.
+void WriteTokenUsage(JsonWriter& json, const AnswerUsage& usage) {
+  json.BeginObject().Key("prompt_tokens").Uint(usage.prompt_tokens);
+  json.Key("completion_tokens").Uint(usage.completion_tokens);
+  json.Key("total_tokens").Uint(usage.prompt_tokens + usage.completion_tokens);
+  json.Key("prompt_tokens_details").BeginObject();
+  json.Key("cached_tokens").Uint(usage.cached_tokens).EndObject();
+  json.Key("prompt_cache_hit_tokens").Uint(usage.cached_tokens);
+  json.Key("prompt_cache_miss_tokens").Uint(usage.prompt_tokens - usage.cached_tokens).EndObject();
+}
+
+void WriteSeed(JsonWriter& json, const AnswerHead& head) {
+  json.Key("plumb").BeginObject().Key("seed").Int(static_cast<int64_t>(head.seed)).EndObject();
 }
 
 ChatWriter::ChatWriter(AnswerHead head, uint32_t samples, bool usage_in_chunks,
@@ -143,7 +145,7 @@ std::string ChatWriter::Whole(std::span<const SampleAnswer> samples, const Answe
     json.Key("finish_reason").String(ReasonOf(samples[i].end, !message.calls.empty())).EndObject();
   }
   json.EndArray().Key("usage");
-  WriteUsage(json, usage);
+  WriteTokenUsage(json, usage);
   WriteSeed(json, head_);
   json.EndObject();
   return out;
@@ -212,7 +214,7 @@ void ChatWriter::EndStream(const AnswerUsage& usage, std::string& out) {
   if (usage_in_chunks_) {
     std::string last = prefix_ + "],\"usage\":";
     JsonWriter json(last);
-    WriteUsage(json, usage);
+    WriteTokenUsage(json, usage);
     net::AppendSse(out, /*event=*/"", last + '}');
   }
   net::AppendSse(out, /*event=*/"", "[DONE]");

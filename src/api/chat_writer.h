@@ -9,12 +9,16 @@
 #include <vector>
 
 #include "api/answer_writer.h"
+#include "api/json_writer.h"
 #include "text/tokenizer.h"
 
 namespace plumb::api {
 
 // "stop" or "length", of an answer without calls; OpenAI's words in all its dialects.
 std::string_view FinishReasonName(engine::FinishReason reason);
+// The objects "usage" and "plumb" of both of its completion APIs, the latter with its key.
+void WriteTokenUsage(JsonWriter& json, const AnswerUsage& usage);
+void WriteSeed(JsonWriter& json, const AnswerHead& head);
 
 class ChatWriter final : public AnswerWriter {
  public:

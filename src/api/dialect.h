@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,9 @@ struct ReadBody {
   // Instead of the writer: the whole body of an answer that tells of the prompts and generates
   // nothing. Thread: a worker's.
   std::function<std::string(const std::vector<ReadPrompt>& prompts)> count;
+  // Instead of both: the whole body of an answer that needs no prompt made. `request` then only
+  // says the model, and the served one when it says none.
+  std::optional<std::string> answer;
   // The client has AnswerWriter::Accepted at once and waits for no more; what is generated is the
   // writer's to keep. Not with `stream`.
   bool detached = false;

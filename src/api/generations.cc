@@ -134,6 +134,7 @@ void Generations::Serve(const ReadJob& job, AnswerSink& sink) {
   if (!read.ok()) return sink.Fail(read.status());
   GenerationRequest& request = read->request;
   if (Status status = CheckModel(request.model); !status.ok()) return sink.Fail(status);
+  if (read->answer) return sink.AnswerNow(*std::move(read->answer));
   auto prompts = Encode(request, *job.dialect);
   if (!prompts.ok()) return sink.Fail(prompts.status());
   if (read->count) return sink.AnswerNow(read->count(Given(*prompts)));
@@ -260,7 +261,9 @@ void Generations::Log(const AnswerSink::Summary& summary) {
                      {"error", std::string_view(error)}});
 }
 
+// A dialect that must be told a model refuses its absence itself.
 Status Generations::CheckModel(const std::string& name) const {
+  if (name.empty()) return base::OkStatus();
   const auto& names = options_.model_names;
   if (std::find(names.begin(), names.end(), name) != names.end()) return base::OkStatus();
   return Status(base::Code::kNotFound,
@@ -286,9 +289,14 @@ Status Generations::CheckSize(GenerationRequest& request,
   const auto room = static_cast<uint32_t>(context - longest);
   if (!request.tokens_max || clips)
     request.tokens_max = std::min(room, request.tokens_max.value_or(room));
-  const uint64_t logprobs = uint64_t{request.samples} * prompts.size() * *request.tokens_max *
-                            (1 + request.sampling.top_logprobs);
-  if (request.sampling.logprobs && !request.stream && logprobs > options_.whole_logprobs_max) {
+  const uint64_t wide = 1 + request.sampling.top_logprobs;
+  uint64_t logprobs = 0;
+  if (request.sampling.logprobs && !request.stream)
+    logprobs = uint64_t{request.samples} * prompts.size() * *request.tokens_max * wide;
+  if (request.prompt_logprobs) {  // kept until they are whole, streamed or not
+    for (const text::ChatPrompt& prompt : prompts) logprobs += prompt.tokens.size() * wide;
+  }
+  if (logprobs > options_.whole_logprobs_max) {
     return InvalidArgument(
         "logprobs", fmt::format("the answer could hold {} log-probabilities; at most {} are "
                                 "given at once: stream it, or lower {}, n or "

@@ -29,6 +29,9 @@ constexpr uint32_t kDrainRetryAfterMs = 5000;
 // The values of the label `route` in metrics; known before there is a service.
 constexpr std::string_view kRoutePatterns[] = {
     "/v1/chat/completions",
+    "/v1/completions",
+    "/v1/tokenize",
+    "/v1/detokenize",
     "/v1/responses",
     "/v1/responses/input_tokens",
     "/v1/responses/{}",
@@ -109,6 +112,9 @@ Service::Service(const ServiceConfig& config, ServiceParts parts)
       parts_(std::move(parts)),
       generation_options_(CompleteOptions(config, parts_)),
       chat_(generation_options_.limits, parts_.tokenizer),
+      completions_(generation_options_.limits, parts_.tokenizer),
+      tokenize_(generation_options_.limits, config.generations.context_max, parts_.tokenizer),
+      detokenize_(generation_options_.limits, parts_.tokenizer),
       messages_(generation_options_.limits, MessagesUse::kAnswer),
       message_counts_(generation_options_.limits, MessagesUse::kCount),
       responses_store_(config.responses),
@@ -127,6 +133,9 @@ Service::Service(const ServiceConfig& config, ServiceParts parts)
 std::vector<Route> Service::MakeRoutes() {
   std::vector<Route> routes;
   routes.push_back(AnswerRoute(chat_));
+  routes.push_back(AnswerRoute(completions_));
+  routes.push_back(AnswerRoute(tokenize_));
+  routes.push_back(AnswerRoute(detokenize_));
   AddResponsesRoutes(routes);
   routes.push_back(AnswerRoute(messages_));
   routes.push_back(AnswerRoute(message_counts_));

@@ -12,12 +12,14 @@
 #include <vector>
 
 #include "api/chat_dialect.h"
+#include "api/completion_dialect.h"
 #include "api/generations.h"
 #include "api/messages_dialect.h"
 #include "api/models.h"
 #include "api/responses_dialect.h"
 #include "api/responses_store.h"
 #include "api/routes.h"
+#include "api/tokenize_dialect.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "engine/generator.h"
@@ -56,6 +58,8 @@ struct ServiceParts {
 
 //   route                          key needed   answers
 //   POST /v1/chat/completions      yes          api/chat_dialect.h
+//   POST /v1/completions           yes          api/completion_dialect.h
+//   POST /v1/tokenize, /v1/detokenize  yes      api/tokenize_dialect.h
 //   POST /v1/messages, /v1/messages/count_tokens  yes  api/messages_dialect.h
 //   /v1/responses and below it     yes          api/responses_dialect.h, api/responses_calls.h
 //   GET  /v1/models, /v1/models/M  yes          api/models.h
@@ -111,6 +115,9 @@ class Service final : public net::HttpHandler {
   const ServiceParts parts_;
   const GenerationOptions generation_options_;
   const ChatDialect chat_;
+  const CompletionDialect completions_;
+  const TokenizeDialect tokenize_;
+  const DetokenizeDialect detokenize_;
   const MessagesDialect messages_;
   const MessagesDialect message_counts_;
   ResponsesStore responses_store_;

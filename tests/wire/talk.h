@@ -23,6 +23,7 @@ struct TalkLine {
 //   # comment
 //   key K ...                  the server takes these keys alone (before the first request)
 //   model deepseek             it has DeepSeek-V4.1's chat format (likewise; before `key`)
+//   model fim                  it has tokens for filling in the middle (likewise)
 //   say "text"                 what the model answers, a JSON string; one token per byte
 //   say INDEX "text"           for that sample alone
 //   chunk N                    tokens per event of the generator (1 by default; 0 = all at once)

@@ -71,11 +71,12 @@ class Script {
 
 // The parts that `plumb serve` has, in the same order.
 struct Server {
-  Server(std::vector<std::string> api_keys, bool deepseek)
-      : tokenizer(deepseek ? api::testing::MakeDeepseekTokenizer()
-                           : api::testing::MakeByteTokenizer()),
-        chat_format(deepseek ? api::testing::MakeDeepseekFormat(*tokenizer)
-                             : api::testing::MakeChatFormat(*tokenizer)),
+  Server(std::vector<std::string> api_keys, const std::string& model)
+      : tokenizer(model == "deepseek" ? api::testing::MakeDeepseekTokenizer()
+                  : model == "fim"    ? api::testing::MakeFimTokenizer()
+                                      : api::testing::MakeByteTokenizer()),
+        chat_format(model == "deepseek" ? api::testing::MakeDeepseekFormat(*tokenizer)
+                                        : api::testing::MakeChatFormat(*tokenizer)),
         keys(tenancy::ApiKeys::FromKeys(api_keys).value()),
         service(Config(), {generator,
                            *tokenizer,
@@ -141,11 +142,11 @@ class Player {
   std::optional<std::string> PlayRequest(const TalkLine& line) {
     if (line.word == "key") {
       if (server_) return "key comes before everything else";
-      server_ = std::make_unique<Server>(Words(line.rest), deepseek_);
+      server_ = std::make_unique<Server>(Words(line.rest), model_);
     } else if (line.word == "model") {
       if (server_) return "model comes before everything else";
-      if (line.rest != "deepseek") return "no such model here";
-      deepseek_ = true;
+      if (line.rest != "deepseek" && line.rest != "fim") return "no such model here";
+      model_ = line.rest;
     } else if (line.word == "say") {
       PlaySay(line.rest);
     } else if (line.word == "chunk") {
@@ -279,11 +280,11 @@ class Player {
   }
 
   Server& server() {
-    if (!server_) server_ = std::make_unique<Server>(std::vector<std::string>{}, deepseek_);
+    if (!server_) server_ = std::make_unique<Server>(std::vector<std::string>{}, model_);
     return *server_;
   }
 
-  bool deepseek_ = false;  // the chat format
+  std::string model_;  // its chat format and tokens; empty: a template, bytes
   std::unique_ptr<Server> server_;
   net::HttpClientRequest request_;
   std::string path_;

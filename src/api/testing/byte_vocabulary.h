@@ -50,6 +50,16 @@ inline std::unique_ptr<text::Tokenizer> MakeByteTokenizer() {
   return text::Tokenizer::FromVocabulary(ByteVocabulary()).value();
 }
 
+// With tokens for filling in the middle, from 258 on: prefix, suffix, middle.
+inline std::unique_ptr<text::Tokenizer> MakeFimTokenizer() {
+  text::VocabularySpec spec = ByteVocabulary();
+  for (const char* control : {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"}) {
+    spec.tokens.push_back(control);
+    spec.kinds.push_back(text::TokenKind::kControl);
+  }
+  return text::Tokenizer::FromVocabulary(spec).value();
+}
+
 constexpr std::string_view kTemplateSource =
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
