@@ -36,6 +36,7 @@ export class Playground {
       },
     });
     this.list.rebuild(this.conversation.turns, texts);
+    addEventListener("pagehide", () => this.#save());
   }
 
   get running() {

@@ -30,7 +30,10 @@ export const store = {
   set form(values) { tab(set("form", JSON.stringify(values))); },
 
   get conversation() { return tab((storage) => storage.getItem("plumb.conversation")); },
-  set conversation(json) { tab(set("conversation", json)); },
+  // What is too long to be kept leaves nothing, rather than what was said before.
+  set conversation(json) {
+    if (tab(set("conversation", json)) === null) tab(set("conversation", ""));
+  },
 
   set language(value) { browser(set("language", value)); },
   // "" follows the system.

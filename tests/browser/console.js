@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
 
 const require = createRequire(`${process.env.PLUMB_BROWSER_MODULES}/`);
@@ -40,6 +41,19 @@ export async function startBrowser() {
   });
 }
 
+// With PLUMB_WEB the page's files come from that folder, so that a change shows without a build;
+// headers are still the server's.
+async function serveFromFolder(page, url) {
+  const folder = process.env.PLUMB_WEB;
+  if (!folder) return;
+  const ours = (address) => address.href === url || address.pathname.startsWith("/console/");
+  await page.route(ours, async (route) => {
+    const name = basename(new URL(route.request().url()).pathname) || "index.html";
+    const response = await route.fetch();
+    await route.fulfill({ response, status: 200, body: readFileSync(join(folder, name)) });
+  });
+}
+
 // Opens `url` in a context of its own. `expected`: what the browser may print as errors (it prints
 // every answer that is not 200). `close` checks that nothing happened that must not.
 export async function openConsole(browser, url, { expected = [], ...options } = {}) {
@@ -59,8 +73,10 @@ export async function openConsole(browser, url, { expected = [], ...options } = 
   page.on("request", (request) => {
     if (!request.url().startsWith(url)) strangers.push(request.url());
   });
+  await serveFromFolder(page, url);
   await page.goto(url);
   const close = async () => {
+    await page.unrouteAll({ behavior: "ignoreErrors" });
     await context.close();
     assert.deepEqual(errors, []);
     assert.deepEqual(strangers, []);

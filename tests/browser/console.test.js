@@ -225,6 +225,17 @@ onPage("a conversation outlives a reload, and a new chat ends it", {}, async (pa
   assert.equal(await page.locator(".turn").count(), 0);
 });
 
+onPage("an answer that a reload cuts short is kept as far as it came", {}, async (page) => {
+  await send(page, "forever");
+  await lastAnswer(page).locator(".words", { hasText: "One, two, three" }).waitFor();
+  await page.reload();
+  const answer = await ended(page);
+  assert.equal(await text(answer.locator(".words")), "One, two, three");
+  assert.match(await text(answer.locator(".facts")), /^stopped/);
+  await answer.getByRole("button", { name: "Regenerate" }).click();
+  await lastAnswer(page).locator(".words", { hasText: "One, two, three" }).waitFor();
+});
+
 onPage("who has scrolled up is left there, and led back", {
   viewport: { width: 700, height: 420 },
 }, async (page) => {

@@ -122,6 +122,8 @@ onPage("thoughts are open while they come", () => deepseek, {}, async (page) => 
   assert.equal(await thinking.getAttribute("open"), "");
   await page.keyboard.press("Escape");
   await ended(page);
+  const answer = await ask(page, "sunny?");
+  assert.equal(await text(answer.locator(".words")), "It is sunny in Paris, for two days.");
 });
 
 onPage("Korean is chosen by the browser, or by hand, and kept", () => plain, { locale: "ko-KR" },

@@ -3,7 +3,8 @@
 # Unit tests of its pure modules (--unit: these alone), then Chromium against the real service over
 # a scripted generator. --screenshots also asks real models, and writes docs/images. Installs
 # Debian's chromium, playwright-core and axe-core when they are missing. Environment: PLUMB_BUILD
-# (build/release), PLUMB_CACHE (~/.cache/plumb; what npm installs is kept there).
+# (build/release), PLUMB_CACHE (~/.cache/plumb; what npm installs is kept there), PLUMB_WEB (a
+# folder whose files are tried in place of those in the binary).
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -17,6 +17,12 @@ test("the languages have the same keys, with the same values in them", () => {
     assert.deepEqual(values(KOREAN[key]), values(ENGLISH[key]), key);
 });
 
+test("the page names every module, so that all are fetched at once", () => {
+  const modules = readdirSync(WEB).filter((name) => name.endsWith(".js")).sort();
+  const named = [...source("index.html").matchAll(/"console\/(\w+\.js)"/g)].map(([, name]) => name);
+  assert.deepEqual(named.sort(), modules);
+});
+
 test("what the page shows at first is the English text", () => {
   const page = source("index.html");
   const shown = [...page.matchAll(/data-text="([^"]+)">([^<]*)</g)];
