@@ -4,8 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "api/common_fields.h"
 #include "api/json_fields.h"
 #include "api/message_fields.h"
 #include "api/response_format.h"
@@ -21,10 +20,6 @@ using base::Status;
 namespace {
 
 constexpr size_t kModelBytesMax = 256;
-constexpr size_t kUserBytesMax = 512;
-constexpr size_t kMetadataMax = 16;
-constexpr size_t kMetadataKeyBytesMax = 64;
-constexpr size_t kMetadataValueBytesMax = 512;
 constexpr int64_t kInt32Max = INT32_MAX;
 
 // What the fields add up to while the object is read.
@@ -35,7 +30,7 @@ struct Draft {
   std::optional<uint32_t> max_completion_tokens;
   bool stream_options_given = false;
   bool top_logprobs_given = false;
-  std::optional<engine::Priority> tier_priority;  // of service_tier
+  CommonFields common = {};
 };
 
 using FieldReader = Status (*)(const JsonValue& value, const std::string& path, Draft& draft);
@@ -103,90 +98,13 @@ Status ReadTopLogprobs(const JsonValue& value, const std::string& path, Draft& d
   return base::OkStatus();
 }
 
-// OpenAI's seed is any int64; the two's complement is the engine's 64-bit seed.
-Status ReadSeed(const JsonValue& value, const std::string& path, Draft& draft) {
-  ASSIGN_OR_RETURN(const auto seed, ReadInteger(value, path, {INT64_MIN, INT64_MAX}));
-  draft.request.seed_given = seed.has_value();
-  draft.request.sampling.seed = static_cast<uint64_t>(seed.value_or(0));
-  return base::OkStatus();
-}
-
-Status ReadIgnoreEnd(const JsonValue& value, const std::string& path, Draft& draft) {
-  ASSIGN_OR_RETURN(const auto ignore, ReadBool(value, path));
-  draft.request.sampling.ignore_end = ignore.value_or(false);
-  return base::OkStatus();
-}
-
-Status ReadDeadline(const JsonValue& value, const std::string& path, Draft& draft) {
-  ASSIGN_OR_RETURN(const auto deadline,
-                   ReadInteger(value, path, {1, draft.limits.deadline_ms_max}));
-  if (deadline) draft.request.deadline_ms = static_cast<uint32_t>(*deadline);
-  return base::OkStatus();
-}
-
-// A text that stands for a value; nothing for null.
-template <typename T>
-struct Word {
-  std::string_view text;
-  T value;
-};
-template <typename T, size_t kCount>
-Result<std::optional<T>> ReadWord(const JsonValue& value, const std::string& path,
-                                  const Word<T> (&words)[kCount]) {
-  ASSIGN_OR_RETURN(const auto text, ReadString(value, path, kUserBytesMax));
-  if (!text) return std::optional<T>();
-  std::string known;
-  for (const Word<T>& word : words) {
-    if (word.text == *text) return std::optional<T>(word.value);
-    known += fmt::format("{}\"{}\"", known.empty() ? "" : ", ", word.text);
-  }
-  return InvalidArgument(path, fmt::format("{} must be one of {}", path, known));
-}
-
-constexpr Word<engine::Priority> kPriorities[] = {{"interactive", engine::Priority::kInteractive},
-                                                  {"default", engine::Priority::kDefault},
-                                                  {"batch", engine::Priority::kBatch}};
-// OpenAI's names for the same.
-constexpr Word<engine::Priority> kTiers[] = {{"auto", engine::Priority::kDefault},
-                                             {"default", engine::Priority::kDefault},
-                                             {"scale", engine::Priority::kDefault},
-                                             {"flex", engine::Priority::kBatch},
-                                             {"priority", engine::Priority::kInteractive}};
-constexpr Word<engine::Speculation> kSpeculations[] = {{"off", engine::Speculation::kOff},
-                                                       {"ngram", engine::Speculation::kNgram},
-                                                       {"draft", engine::Speculation::kDraft},
-                                                       {"auto", engine::Speculation::kAuto}};
-
-Status ReadPriority(const JsonValue& value, const std::string& path, Draft& draft) {
-  ASSIGN_OR_RETURN(draft.request.priority, ReadWord(value, path, kPriorities));
-  return base::OkStatus();
-}
-
-Status ReadServiceTier(const JsonValue& value, const std::string& path, Draft& draft) {
-  ASSIGN_OR_RETURN(draft.tier_priority, ReadWord(value, path, kTiers));
-  return base::OkStatus();
-}
-
-Status ReadSpeculation(const JsonValue& value, const std::string& path, Draft& draft) {
-  ASSIGN_OR_RETURN(const auto speculation, ReadWord(value, path, kSpeculations));
-  draft.request.speculation = speculation.value_or(engine::Speculation::kServer);
-  return base::OkStatus();
-}
-
 // Labels for the caller's own books: checked, then dropped.
 Status IgnoreLabel(const JsonValue& value, const std::string& path, Draft&) {
-  return ToStatus(ReadString(value, path, kUserBytesMax));
+  return CheckLabel(value, path);
 }
 
 Status IgnoreMetadata(const JsonValue& value, const std::string& path, Draft&) {
-  RETURN_IF_ERROR(CheckObject(value, path, kMetadataMax));
-  for (const JsonMember& member : value.members) {
-    const std::string member_path = MemberPath(path, member.name);
-    if (member.name.size() > kMetadataKeyBytesMax)
-      return InvalidArgument(member_path, "a metadata key has at most 64 bytes");
-    RETURN_IF_ERROR(ToStatus(ReadString(member.value, member_path, kMetadataValueBytesMax)));
-  }
-  return base::OkStatus();
+  return CheckMetadata(value, path);
 }
 
 // Without tools there is nothing to do in parallel.
@@ -264,7 +182,7 @@ Status ReadThinkingMode(const JsonValue& value, const std::string& path, Draft& 
 }
 
 constexpr Field kFields[] = {
-    // Honoured.
+    // Honoured. The extensions of api/common_fields.h are, too.
     {"model", ReadModel},
     {"messages", ReadMessageList},
     {"max_tokens", [](const JsonValue& v, const std::string& p,
@@ -276,13 +194,7 @@ constexpr Field kFields[] = {
     {"stream_options", ReadStreamOptions},
     {"logprobs", ReadLogprobs},
     {"top_logprobs", ReadTopLogprobs},
-    {"seed", ReadSeed},
-    {"ignore_eos", ReadIgnoreEnd},
-    {"deadline_ms", ReadDeadline},
     {"response_format", ReadFormat},
-    {"priority", ReadPriority},
-    {"service_tier", ReadServiceTier},
-    {"speculation", ReadSpeculation},
     {"parallel_tool_calls", ReadParallel},
     // Honoured where the model's chat format takes them, else refused unless they ask for nothing.
     {"tools", ReadToolList},
@@ -310,6 +222,9 @@ Status ReadMember(const JsonMember& member, Draft& draft) {
   const std::string path = MemberPath("", member.name);
   for (const Field& field : kFields)
     if (field.name == member.name) return field.read(member.value, path, draft);
+  ASSIGN_OR_RETURN(const bool common,
+                   ReadCommonField(member, path, draft.limits, draft.request, draft.common));
+  if (common) return base::OkStatus();
   const SamplingLimits limits{.vocabulary_size = draft.limits.vocabulary_size};
   ASSIGN_OR_RETURN(const bool known,
                    ReadSamplingField(member, path, limits, draft.request.sampling));
@@ -333,7 +248,7 @@ Status CheckTogether(Draft& draft) {
     return InvalidArgument("max_tokens",
                            "max_tokens and max_completion_tokens differ; give one of them");
   }
-  if (!request.priority) draft.request.priority = draft.tier_priority;
+  draft.common.Apply(draft.request);
   draft.request.tokens_max = draft.max_tokens ? draft.max_tokens : draft.max_completion_tokens;
   draft.request.input.response_schema = SchemaToTell(request.grammar);
   return base::OkStatus();

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/image_fields.h"
 #include "api/json_fields.h"
 
 namespace plumb::api {
@@ -44,6 +45,18 @@ Status ReadInto(const JsonValue& value, const std::string& path, size_t bytes_ma
   return base::OkStatus();
 }
 
+// An image is checked as far as it can be, then refused: no model here has vision.
+Status RefuseImage(const JsonValue& part, const std::string& path) {
+  const JsonValue* url = part.Find("image_url");
+  if (url == nullptr || url->kind != JsonKind::kString) {
+    return InvalidArgument(path,
+                           "an image is given by its image_url, a string; this server keeps "
+                           "no files");
+  }
+  RETURN_IF_ERROR(ReadImageUrl(url->text, MemberPath(path, "image_url")));
+  return NoVision(path);
+}
+
 // The text of one part; `types` are those that are text.
 Result<std::string> ReadTextPart(const JsonValue& part, const std::string& path,
                                  std::initializer_list<std::string_view> types) {
@@ -54,6 +67,7 @@ Result<std::string> ReadTextPart(const JsonValue& part, const std::string& path,
   std::string_view known;
   for (const std::string_view name : types)
     if (name == type->text) known = name;
+  if (type->text == "input_image") return RefuseImage(part, path);
   if (known.empty()) {
     return InvalidArgument(path, fmt::format("a content part of type \"{}\" is not supported: this "
                                              "model takes texts only",
