@@ -34,8 +34,8 @@ std::vector<uint32_t> Prompt(const Tokenizer& tokenizer, std::string_view prefix
   EXPECT_TRUE(format);
   if (!format) return {};
   std::vector<uint32_t> ids;
-  for (const TokenId token : format->Encode(prefix, suffix).value())
-    ids.push_back(base::Index(token));
+  const std::vector<TokenId> tokens = format->Encode(prefix, suffix).value();
+  for (const TokenId token : tokens) ids.push_back(base::Index(token));
   return ids;
 }
 
