@@ -20,10 +20,10 @@ def messages(server):
 GREEDY = {"temperature": 0}
 
 
-def ask(messages, **options):
+def ask(api, **options):
     options = {"max_tokens": 24, "messages": QUESTION, **options}
     options["extra_body"] = {**GREEDY, **options.get("extra_body", {})}
-    return messages.create(model=MODEL, **options)
+    return api.create(model=MODEL, **options)
 
 
 def test_whole_answer_has_blocks_reason_and_usage(messages):
@@ -64,7 +64,8 @@ def test_count_is_what_an_answer_reports(messages):
     count = messages.count_tokens(model=MODEL, messages=QUESTION, **blocks).input_tokens
     usage = ask(messages, **blocks).usage
     assert count == usage.input_tokens + usage.cache_read_input_tokens
-    assert count > messages.count_tokens(model=MODEL, messages=QUESTION).input_tokens
+    longer = [{"role": "user", "content": QUESTION[0]["content"] + " Please."}]
+    assert messages.count_tokens(model=MODEL, messages=longer, **blocks).input_tokens > count
 
 
 def test_stop_sequence_is_told(messages):
@@ -95,7 +96,7 @@ def test_a_model_without_thoughts_takes_a_budget(messages):
     "options, words",
     [
         ({"extra_body": {"temperature": 1.5}}, "temperature"),
-        ({"max_tokens": 1 << 40}, "max_tokens"),
+        ({"extra_body": {"max_tokens": 1 << 40}}, "max_tokens"),
         ({"messages": []}, "messages"),
         ({"messages": [*QUESTION, {"role": "assistant", "content": "It is"}]}, "prefill"),
         ({"tools": [{"name": "f", "input_schema": {"type": "object"}}]}, "tools"),
