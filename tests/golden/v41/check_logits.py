@@ -12,13 +12,17 @@ from ref_v41 import Model, State
 
 # Of a position's largest difference, relative to its largest logit.
 BOUNDS = {"f32": 1e-4, "kvq": 1e-3}
-# A position counts only where the gap between the last kept and the first dropped choice (expert,
+# The largest logit must be that of the same token, unless the reference's two best are as near,
+# relative to the largest: some times the error that f32 sums show (4e-6).
+LOGITS_TIE = 1e-5
+# Where all positions agree, all is well. Else a position counts only where the gap between the last kept and the first dropped choice (expert,
 # row, block) was never narrower: what f32 sums cannot tell apart may go either way. Exact ties are
 # decided (lower index first), so they count.
 NEAR_TIE = 2e-6
 # A value that is stored may lie on a rounding's tie as near as that; a flipped code then changes
 # what is selected. The reference tells: with this relative noise on its embedding (below f32's own)
-# it gives the other answer too. So many draws are tried before an answer is called wrong.
+# it gives the other answer too. So many draws are tried before an answer is called wrong, or, where
+# near ties leave fewer than a quarter of the positions to count, unknown.
 NOISE, DRAWS = 1e-7, 8
 
 
@@ -47,8 +51,24 @@ def noisy(path, mode, tokens, seed):
     return model.forward(tokens, State(model.cfg))
 
 
-def distance(ours, theirs):
-    return np.abs(ours - theirs).max(1) / np.abs(theirs).max(1)
+def judge(ours, theirs, bound):
+    """For each position the distance, whether it is too far, and whether another token is largest."""
+    size = np.abs(theirs).max(1)
+    errors = np.abs(ours - theirs).max(1) / size
+    best = np.sort(theirs, 1)[:, -2:]
+    told_apart = best[:, 1] - best[:, 0] > LOGITS_TIE * size
+    other = (ours.argmax(1) != theirs.argmax(1)) & told_apart
+    return errors, ~(errors <= bound), other  # NaN is too far
+
+
+def explained_by_noise(ours, path, mode, tokens):
+    for seed in range(1, DRAWS + 1):
+        errors, far, other = judge(ours, noisy(path, mode, tokens, seed), BOUNDS[mode])
+        if not (far | other).any():
+            print(f"{mode}: the reference gives that too with noise {NOISE:.0e}, draw {seed}: "
+                  f"largest error {errors.max():.1e}")
+            return True
+    return False
 
 
 def compare(path, mode, ids_path, logits_path):
@@ -58,24 +78,27 @@ def compare(path, mode, ids_path, logits_path):
     theirs, gaps = reference(path, mode, tokens)
     if ours.shape != theirs.shape or ours.dtype != np.float32:
         sys.exit(f"{mode}: {ours.dtype} {ours.shape}, expected float32 {theirs.shape}")
-    errors = distance(ours, theirs)
+    errors, far, other = judge(ours, theirs, BOUNDS[mode])
     counted = gaps > NEAR_TIE
-    wrong = counted & ~(errors <= BOUNDS[mode])
-    arg_wrong = counted & (ours.argmax(1) != theirs.argmax(1)) & wrong
+    wrong = far | other
     print(f"{mode}: {len(tokens)} positions, {int(counted.sum())} before the first near tie; "
           f"largest error there {errors[counted].max(initial=0):.1e}, overall {errors.max():.1e}; "
-          f"too far {int(wrong.sum())}, other choice {int(arg_wrong.sum())}")
-    if not counted[: len(tokens) // 4].all():
-        sys.exit(1)
+          f"too far {int(far.sum())}, other choice {int(other.sum())}")
     if not wrong.any():
         return
-    for seed in range(1, DRAWS + 1) if mode == "kvq" else []:
-        errors = distance(ours, noisy(path, mode, tokens, seed))
-        if errors.max() <= BOUNDS[mode]:
-            print(f"{mode}: the reference gives that too with noise {NOISE:.0e}, draw {seed}: "
-                  f"largest error {errors.max():.1e}")
-            return
-    sys.exit(1)
+    few = not counted[: len(tokens) // 4].all()
+    if not few and not (wrong & counted).any():
+        return
+    # Noise decides near ties the other way as well, so it tells of both; but in f32 nothing that is
+    # stored can flip, and before the first near tie there is no excuse.
+    if (mode == "kvq" or not (wrong & counted).any()) and explained_by_noise(
+            ours, path, mode, tokens):
+        return
+    if (wrong & counted).any():
+        sys.exit(f"{mode}: position {int((wrong & counted).argmax())} is wrong, the first of "
+                 f"{int((wrong & counted).sum())} before the first near tie")
+    sys.exit(f"{mode}: cannot be told: fewer than a quarter of the positions lie before the first "
+             f"near tie, and position {int(wrong.argmax())} behind it differs; take another seed")
 
 
 if __name__ == "__main__":
