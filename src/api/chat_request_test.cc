@@ -277,7 +277,7 @@ TEST(ChatRequest, RefusesMessagesWithTheirPath) {
        "messages[0].content[0].text"},
       {R"("messages":[{"role":"user","content":[{"type":"text","text":"x"},
           {"type":"image_url","image_url":{"url":"http://x"}}]}])",
-       "messages[0].content[1]"},
+       "messages[0].content[1].image_url.url"},
       {R"("messages":[{"role":"user","content":"x"},
           {"role":"assistant","content":"x","tool_calls":[{}]}])",
        "messages[1].tool_calls"},
@@ -288,6 +288,37 @@ TEST(ChatRequest, RefusesMessagesWithTheirPath) {
     auto request = ParseChatRequest(std::string(R"({"model":"m",)") + test.members + "}", {});
     ASSERT_FALSE(request.ok()) << test.members;
     EXPECT_EQ(request.status().field(), test.field) << request.status().message();
+  }
+}
+
+// Read before it is refused, so that a client learns of a broken image from any model.
+TEST(ChatRequest, ChecksAnImageAndNamesWhatIsAtFault) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"("image_url":{"url":"data:image/png;base64,iVBORw0KGgo="})", ""},
+      {R"("image_url":{"url":"data:image/png;base64,iVBORw0KGgo=","detail":"low"})", ""},
+      {R"("image_url":{"url":"data:image/png;base64,iVBORw0KGgo=","detail":null})", ""},
+      {R"("image_url":{"url":"data:image/png;base64,iVBORw0KGgo="},"id":1)", ".id"},
+      {R"("image_url":{"url":"data:image/png;base64,iVBORw0KGgo=","detail":"most"})",
+       ".image_url.detail"},
+      {R"("image_url":{"url":"data:image/png;base64,iVBORw0KGgo=","size":1})", ".image_url.size"},
+      {R"("image_url":{"url":"data:image/png;base64,iVBORw0KGg"})", ".image_url.url"},
+      {R"("image_url":{"url":"data:image/jpeg;base64,iVBORw0KGgo="})", ".image_url.url"},
+      {R"("image_url":{"url":"data:image/svg+xml;base64,PHN2Zy8+"})", ".image_url.url"},
+      {R"("image_url":{"url":"data:image/png,iVBORw0KGgo="})", ".image_url.url"},
+      {R"("image_url":{"url":"https://example.com/a.png"})", ".image_url.url"},
+      {R"("image_url":{"url":"http://169.254.169.254/latest"})", ".image_url.url"},
+      {R"("image_url":{"url":"file:///etc/passwd"})", ".image_url.url"},
+      {R"("image_url":{"url":7})", ".image_url.url"},
+      {R"("image_url":{})", ".image_url.url"},
+      {R"("image_url":"data:image/png;base64,iVBORw0KGgo=")", ".image_url"},
+      {R"("text":"x")", ".text"},
+  };
+  for (const auto& [members, field] : cases) {
+    const std::string body = std::string(R"({"model":"m","messages":[{"role":"user","content":[)") +
+                             R"({"type":"image_url",)" + members + "}]}]}";
+    const auto request = ParseChatRequest(body, {});
+    ASSERT_FALSE(request.ok()) << members;
+    EXPECT_EQ(request.status().field(), std::string("messages[0].content[0]") + field) << members;
   }
 }
 

@@ -54,6 +54,8 @@ TEST(Generations, WholeAnswerHasOpenAIsShape) {
   EXPECT_EQ(answer["usage"]["completion_tokens"], std::string(kText).size() + 1);
   EXPECT_EQ(answer["usage"]["total_tokens"], prompt + std::string(kText).size() + 1);
   EXPECT_EQ(answer["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
+  EXPECT_EQ(answer["usage"]["prompt_cache_hit_tokens"], 0) << "DeepSeek's words for the same";
+  EXPECT_EQ(answer["usage"]["prompt_cache_miss_tokens"], prompt);
 }
 
 TEST(Generations, PromptIsTheTemplatesTextAsTokens) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "api/image_fields.h"
 #include "api/json_fields.h"
 #include "api/tool_fields.h"
 
@@ -22,6 +23,7 @@ namespace {
 constexpr size_t kNameBytesMax = 64;
 constexpr size_t kRoleBytesMax = 32;
 constexpr size_t kCallIdBytesMax = 256;
+constexpr size_t kDetailBytesMax = 32;
 
 Result<std::string> ReadRole(const JsonValue& value, const std::string& path,
                              const text::ChatAbilities& abilities) {
@@ -39,15 +41,45 @@ Result<std::string> ReadRole(const JsonValue& value, const std::string& path,
   return InvalidArgument(path, "a role is \"system\", \"developer\", \"user\" or \"assistant\"");
 }
 
+// Never ok: what is unsound is refused by its place in the image, the rest for want of sight.
+Status RefuseImage(const JsonValue& part, const std::string& path) {
+  for (const JsonMember& member : part.members) {
+    if (member.name != "type" && member.name != "image_url") {
+      return InvalidArgument(MemberPath(path, member.name),
+                             "an image part has the fields type and image_url only");
+    }
+  }
+  const std::string image_path = MemberPath(path, "image_url");
+  const JsonValue* image = part.Find("image_url");
+  if (image == nullptr || image->kind != JsonKind::kObject)
+    return InvalidArgument(image_path, "an image part needs an image_url, an object with a url");
+  for (const JsonMember& member : image->members) {
+    const std::string member_path = MemberPath(image_path, member.name);
+    if (member.name == "url") continue;
+    if (member.name != "detail")
+      return InvalidArgument(member_path, "an image_url has the fields url and detail only");
+    ASSIGN_OR_RETURN(const auto detail, ReadString(member.value, member_path, kDetailBytesMax));
+    if (detail && *detail != "auto" && *detail != "low" && *detail != "high")
+      return InvalidArgument(member_path, "detail must be one of \"auto\", \"low\", \"high\"");
+  }
+  const std::string url_path = MemberPath(image_path, "url");
+  const JsonValue* url = image->Find("url");
+  if (url == nullptr || url->kind != JsonKind::kString)
+    return InvalidArgument(url_path, "an image_url needs a url, a string");
+  RETURN_IF_ERROR(ToStatus(ReadImageUrl(url->text, url_path)));
+  return NoVision(path);
+}
+
 Result<std::string> ReadPart(const JsonValue& part, const std::string& path) {
   if (part.kind != JsonKind::kObject) return WrongKind(part, path, "an object");
   const JsonValue* type = part.Find("type");
   if (type == nullptr || type->kind != JsonKind::kString)
     return InvalidArgument(MemberPath(path, "type"), "a content part needs a type");
+  if (type->text == "image_url") return RefuseImage(part, path);
   if (type->text != "text") {
     return InvalidArgument(path,
                            "only content parts of type \"text\" are supported: this server "
-                           "takes no images, audio or files");
+                           "takes no audio or files");
   }
   for (const JsonMember& member : part.members) {
     if (member.name != "type" && member.name != "text") {
