@@ -99,6 +99,37 @@ GenerationOptions CompleteOptions(const ServiceConfig& config, const ServicePart
   return options;
 }
 
+// What people look for here and do not find, by the path's beginning.
+struct NotHere {
+  std::string_view path;
+  std::string_view what;
+};
+constexpr NotHere kNotHere[] = {
+    {"/v1/audio", "this server neither hears nor speaks"},
+    {"/v1/realtime", "this server neither hears nor speaks"},
+    {"/v1/images", "this server makes no images"},
+    {"/v1/videos", "this server makes no videos"},
+    {"/v1/embeddings", "this server makes no embeddings"},
+    {"/v1/moderations", "this server moderates nothing"},
+    {"/v1/fine_tuning", "this server trains nothing"},
+    {"/v1/assistants", "assistants are not served; /v1/responses keeps conversations"},
+    {"/v1/threads", "assistants are not served; /v1/responses keeps conversations"},
+};
+
+// Says what there is instead, in the words of the routing table.
+std::string NothingAt(std::string_view path) {
+  std::string message = "there is nothing at this path";
+  for (const NotHere& absent : kNotHere)
+    if (path.starts_with(absent.path)) message = absent.what;
+  message += "; there are";
+  std::string_view separator = " ";
+  for (const std::string_view pattern : kRoutePatterns) {
+    if (!pattern.starts_with("/v1/") || pattern.find('{') != pattern.npos) continue;
+    message += fmt::format("{}{}", std::exchange(separator, ", "), pattern);
+  }
+  return message;
+}
+
 Status Draining() {
   return Status(base::Code::kUnavailable, "the server is stopping; send the request elsewhere")
       .WithReason("server_stopping")
@@ -109,6 +140,7 @@ Status Draining() {
 
 Service::Service(const ServiceConfig& config, ServiceParts parts)
     : model_(config.model),
+      cors_(config.cors),
       parts_(std::move(parts)),
       generation_options_(CompleteOptions(config, parts_)),
       chat_(generation_options_.limits, parts_.tokenizer),
@@ -226,8 +258,8 @@ Service::~Service() { Stop(); }
 
 void Service::OnRequest(net::HttpRequest request, std::unique_ptr<net::HttpExchange> exchange) {
   Call call{.request_id = ChooseRequestId(request)};
+  call.exchange = cors_.Wrap(request, std::move(exchange));
   call.request = std::move(request);
-  call.exchange = std::move(exchange);
   FoundRoute found = FindRoute(routes_, call.request.method, call.request.path);
   if (found.route != nullptr) {
     call.route = found.route->pattern;
@@ -235,11 +267,13 @@ void Service::OnRequest(net::HttpRequest request, std::unique_ptr<net::HttpExcha
     return Dispatch(*found.route, std::move(call));
   }
   if (found.nearest == nullptr) {
-    ApiError error = ErrorFromHttp(404, "there is nothing at this path");
+    ApiError error = ErrorFromHttp(404, NothingAt(call.request.path));
     error.code = "unknown_url";
     return Answer(call, ErrorResponse(error));
   }
   call.route = found.nearest->pattern;
+  if (cors_.IsPreflight(call.request))
+    return Answer(call, CorsPolicy::PreflightResponse(found.allowed));
   ApiError error = ErrorFromHttp(405, fmt::format("this path takes {} only", found.allowed));
   error.request_id = call.request_id;
   HttpResponse response = found.nearest->error(error);

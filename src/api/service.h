@@ -13,6 +13,7 @@
 
 #include "api/chat_dialect.h"
 #include "api/completion_dialect.h"
+#include "api/cors.h"
 #include "api/generations.h"
 #include "api/messages_dialect.h"
 #include "api/models.h"
@@ -37,6 +38,7 @@ struct ServiceConfig {
   // model_names, limits.vocabulary_size and .abilities are filled in.
   GenerationOptions generations;
   ResponsesStoreLimits responses;
+  CorsPolicy cors;  // web pages of other origins that may call
 };
 
 // Borrowed for the service's life.
@@ -112,6 +114,7 @@ class Service final : public net::HttpHandler {
   void Refuse(Call& call, ErrorShape shape, ApiError error);
 
   const ModelCard model_;
+  const CorsPolicy cors_;
   const ServiceParts parts_;
   const GenerationOptions generation_options_;
   const ChatDialect chat_;

@@ -61,8 +61,9 @@ net::HttpServerOptions ServerOptions(const ServeSettings& settings) {
 }
 
 api::ServiceConfig ServiceConfigFor(const ServeSettings& settings, LocalEngine& local,
-                                    const base::Clock& clock) {
+                                    const base::Clock& clock, api::CorsPolicy cors) {
   api::ServiceConfig config;
+  config.cors = std::move(cors);
   config.model.names.push_back(local.id());
   for (const std::string& name : settings.names) config.model.names.push_back(name);
   config.model.created = clock.UnixSeconds();
@@ -189,6 +190,7 @@ base::Status RunServe(const ServeSettings& settings, const VariableReader& varia
   ASSIGN_OR_RETURN(const std::vector<std::string> admin_texts,
                    CollectAdminKeys(settings, key_texts));
   ASSIGN_OR_RETURN(const tenancy::ApiKeys keys, tenancy::ApiKeys::FromKeys(key_texts));
+  ASSIGN_OR_RETURN(api::CorsPolicy cors, api::CorsPolicy::FromOrigins(settings.cors_origins));
   ASSIGN_OR_RETURN(const tenancy::ApiKeys admin_keys, tenancy::ApiKeys::FromKeys(admin_texts));
   ASSIGN_OR_RETURN(const telemetry::LogLevel level, telemetry::ParseLogLevel(settings.log_level));
   telemetry::Logger logger({.level = level, .json = settings.log_format == "json"});
@@ -208,7 +210,7 @@ base::Status RunServe(const ServeSettings& settings, const VariableReader& varia
   RETURN_IF_ERROR(CheckContext(*local, local->engine().context_max()));
   engine::Engine& engine = local->engine();
   api::Service service(
-      ServiceConfigFor(settings, *local, clock),
+      ServiceConfigFor(settings, *local, clock, std::move(cors)),
       {.generator = engine,
        .tokenizer = local->tokenizer(),
        .chat_format = local->chat_format(),
@@ -275,6 +277,9 @@ std::unique_ptr<OptionTable> DeclareServe(CLI::App& app, ServeSettings& settings
                    "machine can see flags: prefer the variable or the file."));
   table->Add(Text("api-key-file", settings.api_key_file, "FILE",
                   "Keys, one a line; lines that start with # are skipped."));
+  table->Add(Texts("cors-origin", settings.cors_origins, "ORIGIN",
+                   "Web pages of this origin (https://host[:port]) may call; without it none but "
+                   "the console's."));
   AddAdminOptions(*table, settings);
   table->Add(Integer("drain-seconds", settings.drain_seconds, {0, 86400}, "SECONDS",
                      "How long running answers may go on after SIGTERM or Ctrl-C."));

@@ -24,6 +24,7 @@ struct TalkLine {
 //   key K ...                  the server takes these keys alone (before the first request)
 //   model deepseek             it has DeepSeek-V4.1's chat format (likewise; before `key`)
 //   model fim                  it has tokens for filling in the middle (likewise)
+//   cors ORIGIN ...            pages of these origins may call (likewise)
 //   say "text"                 what the model answers, a JSON string; one token per byte
 //   say INDEX "text"           for that sample alone
 //   chunk N                    tokens per event of the generator (1 by default; 0 = all at once)
@@ -32,7 +33,7 @@ struct TalkLine {
 //   idle                       until every request has ended
 //   drain                      the server begins to drain
 //   request METHOD /path
-//   header Name: value         of the request; after `expect`, of the answer
+//   header Name: value         of the request; after `expect`, of the answer ("<any>", "<absent>")
 //   body ...                   verbatim
 //   expect STATUS
 //   json {...}                 the body; members that are not written may be there as well,

@@ -71,23 +71,24 @@ class Script {
 
 // The parts that `plumb serve` has, in the same order.
 struct Server {
-  Server(std::vector<std::string> api_keys, const std::string& model)
+  Server(std::vector<std::string> api_keys, const std::string& model,
+         std::vector<std::string> origins)
       : tokenizer(model == "deepseek" ? api::testing::MakeDeepseekTokenizer()
                   : model == "fim"    ? api::testing::MakeFimTokenizer()
                                       : api::testing::MakeByteTokenizer()),
         chat_format(model == "deepseek" ? api::testing::MakeDeepseekFormat(*tokenizer)
                                         : api::testing::MakeChatFormat(*tokenizer)),
         keys(tenancy::ApiKeys::FromKeys(api_keys).value()),
-        service(Config(), {generator,
-                           *tokenizer,
-                           *chat_format,
-                           keys,
-                           metrics,
-                           logger,
-                           clock,
-                           [] { return base::OkStatus(); },
-                           {},
-                           &grammars}) {
+        service(Config(std::move(origins)), {generator,
+                                             *tokenizer,
+                                             *chat_format,
+                                             keys,
+                                             metrics,
+                                             logger,
+                                             clock,
+                                             [] { return base::OkStatus(); },
+                                             {},
+                                             &grammars}) {
     generator.Start();
     net::HttpServerOptions options;
     options.port = 0;
@@ -97,8 +98,9 @@ struct Server {
   }
   ~Server() { http->Shutdown(); }
 
-  static api::ServiceConfig Config() {
+  static api::ServiceConfig Config(std::vector<std::string> origins) {
     api::ServiceConfig config;
+    config.cors = api::CorsPolicy::FromOrigins(std::move(origins)).value();
     config.model = {.names = {"fake"}, .created = 1700000000, .context_max = kContextMax};
     config.generations.system_fingerprint = "plumb-test";
     config.generations.context_max = kContextMax;
@@ -142,11 +144,14 @@ class Player {
   std::optional<std::string> PlayRequest(const TalkLine& line) {
     if (line.word == "key") {
       if (server_) return "key comes before everything else";
-      server_ = std::make_unique<Server>(Words(line.rest), model_);
+      server_ = std::make_unique<Server>(Words(line.rest), model_, origins_);
     } else if (line.word == "model") {
       if (server_) return "model comes before everything else";
       if (line.rest != "deepseek" && line.rest != "fim") return "no such model here";
       model_ = line.rest;
+    } else if (line.word == "cors") {
+      if (server_) return "cors comes before everything else";
+      origins_ = Words(line.rest);
     } else if (line.word == "say") {
       PlaySay(line.rest);
     } else if (line.word == "chunk") {
@@ -219,8 +224,10 @@ class Player {
     if (line.word == "header") {
       const size_t colon = line.rest.find(": ");
       const auto got = response_.headers.Get(line.rest.substr(0, colon));
-      if (!got) return "the header is missing";
       const std::string expected = line.rest.substr(colon + 2);
+      if (expected == "<absent>")
+        return got ? std::optional("the header should not be there") : std::nullopt;
+      if (!got) return "the header is missing";
       if (expected == "<any>" || expected == *got) return std::nullopt;
       return "the header is \"" + std::string(*got) + "\"";
     }
@@ -280,11 +287,13 @@ class Player {
   }
 
   Server& server() {
-    if (!server_) server_ = std::make_unique<Server>(std::vector<std::string>{}, model_);
+    if (!server_)
+      server_ = std::make_unique<Server>(std::vector<std::string>{}, model_, origins_);
     return *server_;
   }
 
   std::string model_;  // its chat format and tokens; empty: a template, bytes
+  std::vector<std::string> origins_;
   std::unique_ptr<Server> server_;
   net::HttpClientRequest request_;
   std::string path_;

@@ -29,29 +29,30 @@ enum class FixtureModel { kTemplate, kDeepseek };
 struct ServiceFixture {
   explicit ServiceFixture(FakeScript script, std::vector<std::string> api_keys = {},
                           GenerationOptions generations = {},
-                          FixtureModel model = FixtureModel::kTemplate)
+                          FixtureModel model = FixtureModel::kTemplate, CorsPolicy cors = {})
       : tokenizer(model == FixtureModel::kDeepseek ? MakeDeepseekTokenizer() : MakeByteTokenizer()),
         chat_format(model == FixtureModel::kDeepseek ? MakeDeepseekFormat(*tokenizer)
                                                      : MakeChatFormat(*tokenizer)),
         keys(tenancy::ApiKeys::FromKeys(api_keys).value()),
         generator(*tokenizer, std::move(script)),
-        service(Config(std::move(generations)), {generator,
-                                                 *tokenizer,
-                                                 *chat_format,
-                                                 keys,
-                                                 metrics,
-                                                 logger,
-                                                 clock,
-                                                 [this] { return ready; },
-                                                 {}}) {
+        service(Config(std::move(generations), std::move(cors)), {generator,
+                                                                  *tokenizer,
+                                                                  *chat_format,
+                                                                  keys,
+                                                                  metrics,
+                                                                  logger,
+                                                                  clock,
+                                                                  [this] { return ready; },
+                                                                  {}}) {
     generator.Start();
   }
 
-  static ServiceConfig Config(GenerationOptions generations) {
+  static ServiceConfig Config(GenerationOptions generations, CorsPolicy cors) {
     generations.system_fingerprint = "plumb-test";
     generations.context_max = kContextMax;
     return {.model = {.names = {"fake", "alias/of-fake"}, .created = 7, .context_max = kContextMax},
-            .generations = std::move(generations)};
+            .generations = std::move(generations),
+            .cors = std::move(cors)};
   }
 
   // Sends; the answer comes to `client`.
