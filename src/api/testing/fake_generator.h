@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/testing/fake_logprob.h"
 #include "base/thread.h"
 #include "engine/generator.h"
 #include "text/detokenizer.h"
@@ -106,10 +107,7 @@ class FakeGenerator final : public engine::Generator {
     return last_request_;
   }
 
-  // What the fake says of a token's probability: any function of the token will do.
-  static float Logprob(base::TokenId token) {
-    return -0.125f * static_cast<float>(1 + base::Index(token) % 7);
-  }
+  static float Logprob(base::TokenId token) { return FakeLogprob(token, 0).logprob; }
 
  private:
   struct Sample {
@@ -180,8 +178,9 @@ class FakeGenerator final : public engine::Generator {
     Sample& sample = live.samples[sample_index];
     engine::TokenEvent event{.request = live.request.id, .sample_index = sample_index};
     const engine::SamplingParams& sampling = live.request.sampling;
-    if (live.request.prompt_logprobs && sample_index == 0 && sample.sent == 0)
-      event.prompt_logprobs = PromptLogprobs(live.request);
+    const bool describes = live.request.prompt_logprobs && sample_index == 0 && sample.sent == 0;
+    for (size_t i = 1; describes && i < live.request.prompt.size(); ++i)
+      event.prompt_logprobs.push_back(FakeLogprob(live.request.prompt[i], sampling.top_logprobs));
     const uint32_t chunk =
         sample.answer.chunk_tokens == 0 ? UINT32_MAX : sample.answer.chunk_tokens;
     for (uint32_t i = 0; i < chunk && !event.finish && !live.cancelled; ++i) {
@@ -205,7 +204,7 @@ class FakeGenerator final : public engine::Generator {
     const engine::SamplingParams& sampling = live.request.sampling;
     ++sample.sent;
     event.tokens.push_back(token);
-    if (sampling.logprobs) event.logprobs.push_back(Entry(token, sampling));
+    if (sampling.logprobs) event.logprobs.push_back(FakeLogprob(token, sampling.top_logprobs));
     const auto ends = tokenizer_.end_tokens();
     const bool end = std::find(ends.begin(), ends.end(), token) != ends.end();
     if (end && !sampling.ignore_end)
@@ -215,20 +214,6 @@ class FakeGenerator final : public engine::Generator {
     if (!output.stop_index) return;
     Finish(live, sample, engine::FinishReason::kStop, event);
     event.finish->stop = sample.stop_strings[*output.stop_index];
-  }
-
-  static engine::TokenLogprob Entry(base::TokenId token, const engine::SamplingParams& sampling) {
-    engine::TokenLogprob logprob{.token = token, .logprob = Logprob(token)};
-    for (uint32_t i = 0; i < sampling.top_logprobs; ++i)
-      logprob.top.push_back({base::TokenId{i}, -static_cast<float>(i) - 0.5f});
-    return logprob;
-  }
-
-  static std::vector<engine::TokenLogprob> PromptLogprobs(const engine::Request& request) {
-    std::vector<engine::TokenLogprob> logprobs;
-    for (size_t i = 1; i < request.prompt.size(); ++i)
-      logprobs.push_back(Entry(request.prompt[i], request.sampling));
-    return logprobs;
   }
 
   static void Finish(const Live& live, Sample& sample, engine::FinishReason reason,
