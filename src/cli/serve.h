@@ -23,7 +23,7 @@ struct ServeSettings {
   std::vector<std::string> api_keys;
   std::string api_key_file;
   std::vector<std::string> cors_origins;  // web pages that may call
-  std::optional<uint16_t> admin_port;  // absent: no operators' listener
+  std::optional<uint16_t> admin_port;     // absent: no operators' listener
   std::string admin_host = "127.0.0.1";
   std::vector<std::string> admin_keys;
   std::string admin_key_file;

@@ -287,8 +287,7 @@ class Player {
   }
 
   Server& server() {
-    if (!server_)
-      server_ = std::make_unique<Server>(std::vector<std::string>{}, model_, origins_);
+    if (!server_) server_ = std::make_unique<Server>(std::vector<std::string>{}, model_, origins_);
     return *server_;
   }
 
