@@ -39,6 +39,7 @@ struct ChatPrompt {
   AnswerStart start = AnswerStart::kContent;
   bool continues = false;  // the prompt ends in the middle of what the answer goes on with
   bool calls = false;      // calls of tools in the answer are markup, not text
+  bool one_call = false;   // and whatever follows the first is left out
   // A grammar for the content begins to hold after this; empty: at once.
   std::string content_after = {};
   // What tool_choice makes of the answer; null when it is free.

@@ -43,14 +43,16 @@ base::Result<ChatPrompt> DeepseekV41Format::Encode(const ChatInput& input,
   prompt.calls = rendered.calls;
   if (prompt.start == AnswerStart::kReasoning) prompt.content_after = kDeepseekThinkEnd;
   ASSIGN_OR_RETURN(prompt.grammar, ToolGrammar(CallSyntax::kDsml, input, prompt.start));
-  // Without a grammar, the first call's end is the answer's.
-  if (prompt.calls && !input.parallel_tool_calls && !prompt.grammar)
-    prompt.stops.emplace_back(kDeepseekInvokeEnd);
+  prompt.one_call = prompt.calls && !input.parallel_tool_calls;
+  // Without a grammar, the first call's end is the answer's. The parser holds to one call where
+  // that end is left out or spelled otherwise.
+  if (prompt.one_call && !prompt.grammar) prompt.stops.emplace_back(kDeepseekInvokeEnd);
   return prompt;
 }
 
 std::unique_ptr<AnswerParser> DeepseekV41Format::NewParser(const ChatPrompt& prompt) const {
-  return std::make_unique<DeepseekV41Parser>(prompt.start, prompt.continues, prompt.calls);
+  return std::make_unique<DeepseekV41Parser>(prompt.start, prompt.continues, prompt.calls,
+                                             prompt.one_call);
 }
 
 }  // namespace plumb::text

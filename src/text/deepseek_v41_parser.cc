@@ -61,8 +61,9 @@ Match MatchAt(std::string_view text, std::span<const Tag> tags) {
 
 }  // namespace
 
-DeepseekV41Parser::DeepseekV41Parser(AnswerStart start, bool continues, bool calls)
+DeepseekV41Parser::DeepseekV41Parser(AnswerStart start, bool continues, bool calls, bool one_call)
     : calls_(calls),
+      one_call_(one_call),
       state_(start == AnswerStart::kReasoning ? State::kReasoning
              : start == AnswerStart::kCalls   ? State::kCalls
                                               : State::kContent),
@@ -281,7 +282,7 @@ void DeepseekV41Parser::EndValue(bool whole, Deltas& out) {
 
 void DeepseekV41Parser::EndCall(Deltas& out) {
   AppendDelta(out, Kind::kArguments, first_ ? "{}" : "}");
-  state_ = State::kCalls;
+  state_ = one_call_ ? State::kDone : State::kCalls;
 }
 
 void DeepseekV41Parser::Finish(bool stopped, Deltas& out) {

@@ -19,8 +19,9 @@ namespace plumb::text {
 class DeepseekV41Parser final : public AnswerParser {
  public:
   // `continues`: the answer goes on with a text, whose beginning is not here. `calls`: tools are
-  // declared; else their markup is text like all other.
-  DeepseekV41Parser(AnswerStart start, bool continues, bool calls);
+  // declared; else their markup is text like all other. `one_call`: what follows the first call,
+  // however it ended, is left out.
+  DeepseekV41Parser(AnswerStart start, bool continues, bool calls, bool one_call = false);
 
   void Push(std::string_view text, std::vector<AnswerDelta>& out) override;
   void Finish(bool stopped, std::vector<AnswerDelta>& out) override;
@@ -45,7 +46,7 @@ class DeepseekV41Parser final : public AnswerParser {
     kString,   // in the value of one
     kRaw,      // likewise; it is JSON
     kUntyped,  // likewise; whether it is JSON is known at its end
-    kDone,     // behind the block of calls
+    kDone,     // behind the calls
   };
   using Deltas = std::vector<AnswerDelta>;
 
@@ -66,6 +67,7 @@ class DeepseekV41Parser final : public AnswerParser {
   bool TakeQuoted(size_t prefix, std::string& text);
 
   const bool calls_;
+  const bool one_call_;
   State state_;
   std::string held_;      // not yet decided
   size_t scanned_ = 0;    // bytes of held_ in which the end of a tag has been looked for

@@ -46,10 +46,11 @@ struct Answer {
   AnswerStart start = AnswerStart::kReasoning;
   bool calls = true;
   bool stopped = true;
+  bool one_call = false;
 };
 
 Parsed Parse(const Answer& answer, const std::vector<size_t>& cuts = {}) {
-  DeepseekV41Parser parser(answer.start, /*continues=*/false, answer.calls);
+  DeepseekV41Parser parser(answer.start, /*continues=*/false, answer.calls, answer.one_call);
   std::vector<AnswerDelta> deltas;
   size_t begin = 0;
   for (const size_t cut : cuts) {
@@ -173,6 +174,19 @@ TEST(DeepseekV41Parser, AnyThreeCutsGiveTheSame) {
           ASSERT_EQ(Parse(c.answer, {places[i], places[j], places[k]}), c.expected) << c.what;
       }
     }
+  }
+}
+
+TEST(DeepseekV41Parser, OneCallIsOneHoweverItEnds) {
+  const std::string begin = "<｜DSML｜ calls>\n<｜DSML｜ invoke name=\"f\">\n";
+  const std::string second = "<｜DSML｜ invoke name=\"g\">\n</｜DSML｜ invoke>\n";
+  for (const std::string end : {"</｜DSML｜ invoke>\n", "</｜DSML｜invoke>", ""}) {
+    const std::string text = begin + Parameter("k", "true", "v") + end + second + "and more";
+    for (size_t cut = 0; cut <= text.size(); ++cut) {
+      const Answer answer{.text = text, .start = AnswerStart::kContent, .one_call = true};
+      ASSERT_EQ(Parse(answer, {cut}), (Parsed{"", "", {{"f", R"({"k": "v"})"}}})) << end << cut;
+    }
+    EXPECT_EQ(Parse({.text = text, .start = AnswerStart::kContent}).calls.size(), 2u);
   }
 }
 

@@ -6,7 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/check.h"
 #include "base/disk.h"
@@ -155,13 +158,56 @@ TEST(ChatGolden, ClassesAreThoseOfTheReference) {
   EXPECT_EQ(*classes, Json::parse(*content).get<std::vector<uint32_t>>());
 }
 
-// Whatever a text says, it makes no token that was added to the vocabulary.
+// A call that is left open, or whose end is spelled otherwise, meets no stop string.
+TEST(ChatGolden, OneCallIsAllThereIsWithoutParallelCalls) {
+  const auto format = text::DeepseekV41Format::Create(GoldenTokenizer()).value();
+  const std::string answer =
+      "</think><｜DSML｜ calls>\n<｜DSML｜ invoke name=\"f\">\n<｜DSML｜ invoke name=\"f\">\n";
+  for (const bool parallel : {true, false}) {
+    text::ChatInput input{.messages = {{.role = "user", .content = "Hello"}},
+                          .tools = {{.name = "f"}},
+                          .parallel_tool_calls = parallel};
+    const auto prompt = format->Encode(input, UINT32_MAX);
+    // DeepSeek-V4's own tokenizer lacks a token that tools need.
+    if (prompt.status().code() == base::Code::kUnsupported) GTEST_SKIP();
+    ASSERT_TRUE(prompt.ok()) << prompt.status().ToString();
+    EXPECT_EQ(prompt->stops.size(), parallel ? 0u : 1u);
+    const auto parser = format->NewParser(*prompt);
+    std::vector<text::AnswerDelta> deltas;
+    parser->Push(answer, deltas);
+    parser->Finish(/*stopped=*/true, deltas);
+    EXPECT_EQ(
+        std::ranges::count(deltas, text::AnswerDelta::Kind::kCallBegin, &text::AnswerDelta::kind),
+        parallel ? 2 : 1);
+  }
+}
+
+struct AddedToken {
+  uint32_t id;
+  std::string name;
+};
+std::vector<AddedToken> AddedTokens() {
+  std::vector<AddedToken> added;
+  const Json whole = Json::parse(Read(tokenizer_path));
+  for (const Json& token : whole.at("added_tokens"))
+    added.push_back({token.at("id").get<uint32_t>(), token.at("content").get<std::string>()});
+  return added;
+}
+
+// Whatever a text says, it makes no token that was added to the vocabulary, of this format or not.
 TEST(ChatGolden, TextsNeverMakeSpecialTokens) {
   const Tokenizer& tokenizer = GoldenTokenizer();
   const text::SpecialTokens specials(tokenizer, text::kDeepseekV41Specials);
   std::vector<std::string> pieces = {"a",  " ",           "\n",    "<",    "｜",   ">",
                                      "</", "▁",           "think", "DSML", "User", "\xE4\xB8\xAD",
                                      "12", "tool_result>"};
+  const std::vector<AddedToken> added = AddedTokens();
+  ASSERT_FALSE(added.empty());
+  std::set<uint32_t> added_ids;
+  for (const AddedToken& token : added) {
+    added_ids.insert(token.id);
+    pieces.push_back(token.name);
+  }
   for (const std::string_view name : text::kDeepseekV41Specials) {
     pieces.emplace_back(name);
     if (name.starts_with('<')) pieces.emplace_back(name.substr(1));
@@ -182,13 +228,12 @@ TEST(ChatGolden, TextsNeverMakeSpecialTokens) {
     const auto tokens = specials.Encode(tokenizer, segments);
     ASSERT_TRUE(tokens.ok()) << tokens.status().ToString();
     std::string text;
-    for (size_t i = 0; i < tokens->size(); ++i) {
-      text += tokenizer.TokenBytes((*tokens)[i]);
-      if (i == 0 || i + 1 == tokens->size()) continue;  // ours
-      for (const std::string_view name : text::kDeepseekV41Specials)
-        ASSERT_NE(name, tokenizer.TokenName((*tokens)[i])) << segments[1].text;
+    for (const base::TokenId token : std::span(*tokens).subspan(1, tokens->size() - 2)) {
+      text += tokenizer.TokenBytes(token);
+      ASSERT_FALSE(added_ids.contains(base::Index(token)))
+          << tokenizer.TokenName(token) << " in " << segments[1].text << segments[3].text;
     }
-    ASSERT_NE(text.find(segments[1].text), text.npos) << "no byte is lost";
+    ASSERT_EQ(text, segments[1].text + "\n\n" + segments[3].text) << "no byte is lost";
   }
 }
 
