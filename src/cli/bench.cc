@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <span>
 #include <system_error>
 #include <utility>
 
@@ -20,6 +19,7 @@
 #include "cli/bench_report.h"
 #include "cli/format.h"
 #include "cli/help_texts.h"
+#include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "engine/vocabulary.h"
@@ -150,18 +150,9 @@ base::Status CheckApart(const std::string& path, const char* flag, const std::st
 // of something else: a report begins with `start`.
 base::Status CheckWritable(const std::string& path, const char* flag, std::string_view start) {
   if (path.empty()) return base::OkStatus();
+  RETURN_IF_ERROR(CheckReplaceable(path, flag, start, "report"));
   std::error_code error;
   const bool there = fs::exists(path, error);
-  // What cannot be mapped is empty, or no file to write to.
-  if (const auto file = base::MappedFile::Open(path); file.ok()) {
-    const std::span<const std::byte> bytes = (*file)->bytes();
-    const auto begin = std::as_bytes(std::span(start));
-    if (!std::equal(begin.begin(), begin.end(), bytes.begin(),
-                    bytes.begin() + std::ptrdiff_t(std::min(begin.size(), bytes.size())))) {
-      return base::InvalidArgument(
-          flag, fmt::format("{}: '{}' is there and no report; choose another file", flag, path));
-    }
-  }
   if (const auto file = base::AppendFile::Open(path); !file.ok()) {
     return base::InvalidArgument(flag, fmt::format("{}: {}", flag, file.status().message()));
   }

@@ -73,9 +73,19 @@ void AddEngineOptions(OptionTable& table, EngineSettings& settings) {
               "Answers computed at once; more wait their turn. Answers do not depend on it."));
   table.Add(Choice("kernels", settings.kernels, {"auto", "scalar", "avx2", "avx512"},
                    "Vector instructions to use. Answers do not depend on it."));
-  table.Add(Choice("kv-format", settings.kv_format, {"f16", "q8"},
-                   "How keys and values are stored. q8 takes about half the memory and rounds them "
-                   "to 8 bits, so answers differ from f16's (and system_fingerprint says so)."));
+  table.Add(
+      Choice("kv-format", settings.kv_format, {"f16", "q8"},
+             "How keys and values are stored. q8 takes about half the memory and rounds them "
+             "to 8 bits, so answers differ from f16's (and system_fingerprint says so). Not for "
+             "DeepSeek-V4.1."));
+  table.Add(Choice("numerics", settings.numerics, {"f32", "kvq", "full"},
+                   "Of DeepSeek-V4.1: what is rounded. f32: nothing; kvq, the usual: keys and "
+                   "values, to the formats they are stored in; full: activations too, as GPU "
+                   "engines do. Answers differ (and system_fingerprint says so)."));
+  table.Add(Text("replay", settings.replay, "ROWS|off",
+                 "Of DeepSeek-V4.1: the upper layers compute only a prompt's last so many rows, at "
+                 "least the model's window and 6; off: all. Usual: 140, or the window and 12 where "
+                 "that is more. Answers differ (and system_fingerprint says so)."));
   table.Add(Choice("prefix-cache", settings.prefix_cache, {"on", "off"},
                    "Keep what was computed for requests that begin alike. Answers do not depend on "
                    "it."));

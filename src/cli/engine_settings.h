@@ -28,6 +28,8 @@ struct EngineSettings {
   bool pin_threads = false;
   std::string prefix_cache = "on";
   std::string kv_format = "f16";
+  std::string numerics;  // as cli/arithmetic.h has them
+  std::string replay;
   std::string speculation = "auto";  // see ParseSpeculation
   uint32_t itl_target_ms = 0;        // 0 = none
   bool synchronous = false;

@@ -51,7 +51,7 @@ base::Result<std::unique_ptr<model::Model>> LoadWithProgress(const ModelReferenc
   };
   auto loaded = model::LoadModel(file, options);
   progress.Finish();
-  if (!loaded.ok()) return InModel(reference, loaded.status());
+  if (!loaded.ok()) return InModel(reference, NamingReplay(loaded.status()));
   return loaded;
 }
 
@@ -103,6 +103,9 @@ base::Status LocalEngine::LoadParts(EngineModels models, const Surroundings& sur
 
   const auto file = model::OpenModelFile(reference.path);
   if (!file.ok()) return InModel(reference, file.status());
+  ASSIGN_OR_RETURN(
+      arithmetic_,
+      ArithmeticOf({settings_.numerics, settings_.replay, settings_.kv_format}, **file));
   base::Result<ModelText> text = LoadModelText(**file);
   if (!text.ok()) return InModel(reference, text.status());
   text_ = std::move(text).value();
@@ -151,7 +154,9 @@ model::LoadOptions LocalEngine::OptionsToLoad() const {
       std::min(rows_max, std::max(settings_.sequences + engine::kDraftsMax, kLogitsRowsMin));
   options.context_max = settings_.context;
   options.token_classes = [this] { return text::DeepseekTokenClasses(*text_.tokenizer); };
-  options.kv_format = settings_.kv_format == "q8" ? tensor::KvFormat::kQ8 : tensor::KvFormat::kF16;
+  options.kv_format = arithmetic_.kv_format;
+  options.roundings = arithmetic_.roundings;
+  options.replay_rows = arithmetic_.replay_rows;
   return options;
 }
 
@@ -214,7 +219,7 @@ base::Status LocalEngine::Replace(
   model::LoadOptions options = OptionsToLoad();
   options.load_pool = &loader;
   auto loaded = model::LoadModel(**file, options);
-  if (!loaded.ok()) return InModel(fresh.reference, loaded.status());
+  if (!loaded.ok()) return InModel(fresh.reference, NamingReplay(loaded.status()));
   fresh.model = std::move(loaded).value();
   ASSIGN_OR_RETURN(fresh.content, KnownHash(fresh.reference));
   fresh.fingerprint = FingerprintOf(fresh.content, fresh.model->info().numerics_id);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "cli/arithmetic.h"
 #include "cli/engine_settings.h"
 #include "cli/model_store.h"
 #include "cli/model_text.h"
@@ -88,6 +89,7 @@ class LocalEngine {
   // In order of construction.
   const EngineSettings settings_;
   const tensor::KernelTable* kernels_ = nullptr;
+  Arithmetic arithmetic_;
   uint64_t kv_memory_ = 0;
   std::unique_ptr<tensor::ThreadPool> pool_;
   ModelText text_;

@@ -185,5 +185,42 @@ TEST_F(LocalEngineTest, SynchronousOrNotTheAnswersAreTheSame) {
   EXPECT_EQ(Ask(*beside), Ask(*between));
 }
 
+TEST_F(LocalEngineTest, FlagsChooseDeepseeksArithmetic) {
+  const auto mini = ResolveModel(ModelStore("", ShippedFolders(ThisProgram())), "v41-mini");
+  ASSERT_TRUE(mini.ok()) << mini.status().ToString();
+  settings_.context = 1024;
+  settings_.kv_memory = 64u << 20;
+  const auto usual = Load({*mini, {}});
+  settings_.numerics = "f32";
+  settings_.replay = "off";
+  const auto chosen = Load({*mini, {}});
+  ASSERT_TRUE(usual && chosen);
+  EXPECT_THAT(usual->numerics_id(), testing::StartsWith("d1-kvq-k140"));
+  EXPECT_THAT(chosen->numerics_id(), testing::StartsWith("d1-f32-k0"));
+  EXPECT_NE(usual->fingerprint(), chosen->fingerprint());
+}
+
+TEST_F(LocalEngineTest, FlagsThatTheModelHasNoUseForAreRefusedByName) {
+  const auto mini = ResolveModel(ModelStore("", ShippedFolders(ThisProgram())), "v41-mini");
+  ASSERT_TRUE(mini.ok()) << mini.status().ToString();
+  const ModelReference other = Store("other.gguf", {.types = {kF16}});
+  const auto refused = [&](const ModelReference& model) {
+    const base::Status status =
+        LocalEngine::Load({model, {}}, settings_, {.clock = clock_}, NoProgress()).status();
+    EXPECT_EQ(status.code(), Code::kInvalidArgument) << status.ToString();
+    EXPECT_THAT(status.message(), HasSubstr(status.field()));
+    return status.field();
+  };
+  settings_.replay = "37";
+  EXPECT_EQ(refused(*mini), "--replay") << "less than the window of 32 and 6";
+  EXPECT_EQ(refused(other), "--replay");
+  settings_.replay.clear();
+  settings_.numerics = "kvq";
+  EXPECT_EQ(refused(other), "--numerics");
+  settings_.numerics.clear();
+  settings_.kv_format = "q8";
+  EXPECT_EQ(refused(*mini), "--kv-format");
+}
+
 }  // namespace
 }  // namespace plumb::cli

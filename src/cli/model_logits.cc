@@ -6,18 +6,20 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/disk.h"
 #include "base/thread.h"
+#include "cli/arithmetic.h"
 #include "cli/engine_settings.h"
+#include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/report.h"
+#include "cli/signals.h"
 #include "engine/vocabulary.h"
-#include "model/families/deepseek_v41_config.h"
 #include "model/load.h"
 #include "text/deepseek_token_classes.h"
 
@@ -28,46 +30,9 @@ using base::TokenId;
 
 constexpr uint64_t kIdsBytesMax = 64 << 20;
 constexpr uint32_t kRowsOfStepMax = 4096;
-
-// What the flags say of DeepSeek-V4.1's arithmetic.
-struct Arithmetic {
-  model::Roundings roundings = model::Roundings::kKvq;
-  uint32_t replay_rows = 0;
-};
-
-base::Result<Arithmetic> ParseArithmetic(const LogitsSettings& settings) {
-  Arithmetic arithmetic;
-  if (settings.numerics == "f32") {
-    arithmetic.roundings = model::Roundings::kF32;
-  } else if (settings.numerics == "full") {
-    arithmetic.roundings = model::Roundings::kFull;
-  } else if (settings.numerics != "kvq") {
-    return base::InvalidArgument(
-        "--numerics", fmt::format("--numerics: '{}' is none of f32, kvq, full", settings.numerics));
-  }
-  if (settings.replay == "off") return arithmetic;
-  const char* end = settings.replay.data() + settings.replay.size();
-  const auto parsed = std::from_chars(settings.replay.data(), end, arithmetic.replay_rows);
-  if (parsed.ec != std::errc() || parsed.ptr != end || arithmetic.replay_rows == 0) {
-    return base::InvalidArgument(
-        "--replay", fmt::format("--replay: '{}' is neither off nor a number of rows of 1 or more",
-                                settings.replay));
-  }
-  return arithmetic;
-}
-
-// Other families have one arithmetic; a flag that would do nothing is refused.
-base::Status CheckFamily(const LogitsSettings& settings, const model::Checkpoint& checkpoint) {
-  if (model::IsDeepseekV41(checkpoint)) return base::OkStatus();
-  const auto refuse = [](const char* flag) {
-    return base::InvalidArgument(
-        flag, fmt::format("{}: only DeepSeek-V4.1 has it; leave it out for this model", flag));
-  };
-  if (settings.app != nullptr && settings.app->count("--numerics") > 0) {
-    return refuse("--numerics");
-  }
-  return settings.replay == "off" ? base::OkStatus() : refuse("--replay");
-}
+constexpr std::string_view kNpyMagic("\x93NUMPY", 6);
+// Behind the output's name while it is written; nobody else's files end so.
+constexpr char kUnfinished[] = ".computing";
 
 // Pages and state of the one sequence.
 class Sequence {
@@ -113,25 +78,36 @@ base::Status Compute(const LogitsSettings& settings, model::Model& model,
   const auto count = static_cast<uint32_t>(tokens.size());
   const uint32_t replay_from = replay_rows == 0 ? 0 : count - std::min(count, replay_rows);
   const uint64_t vocabulary = model.info().vocabulary_size;
-  ASSIGN_OR_RETURN(const auto file, base::AppendFile::Open(settings.output, 0));
+  UnfinishedFile unfinished;
+  RETURN_IF_ERROR(unfinished.Begin(settings.output + kUnfinished));
+  ASSIGN_OR_RETURN(const auto file, base::AppendFile::Open(unfinished.path(), 0));
   RETURN_IF_ERROR(file->Append(NpyHeader(count - replay_from, vocabulary)));
   Sequence sequence(model.info(), tokens, replay_from);
   std::vector<float> logits(uint64_t{model.rows_max()} * vocabulary);
   const base::SystemClock clock;
   Progress progress(clock, ErrorTerminal(), "logits", ProgressUnit::kItems);
   progress.Start("tokens", 0, count);
+  const Signals signals({SIGINT, SIGTERM});  // Ctrl-C must not leave the unfinished file
   base::Status status;
   uint64_t computed = 0;
   while (status.ok() && !sequence.done()) {
     const model::SequenceRows rows[] = {sequence.Take(model.rows_max())};
     const auto out = std::span(logits).first(rows[0].logits_rows * vocabulary);
     model.Forward(rows, out);
-    status = Append(*file, out);
+    status = std::ranges::all_of(out, [](float logit) { return std::isfinite(logit); })
+                 ? Append(*file, out)
+                 : base::Corrupt(fmt::format(
+                       "a logit of the {} tokens from token {} on is not finite: the model's "
+                       "weights overflow",
+                       rows[0].tokens.size(), rows[0].position));
+    if (signals.count() > 0) status = base::Status(base::Code::kCancelled, "stopped");
     computed += rows[0].tokens.size();
     progress.Update(computed);
   }
   progress.Finish();
   RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(CheckReplaceable(settings.output, "--out", kNpyMagic, ".npy file"));
+  RETURN_IF_ERROR(unfinished.Rename(settings.output));
   Print(fmt::format("{}: f32 [{}, {}], {}\n", settings.output, count - replay_from, vocabulary,
                     model.info().numerics_id));
   return base::OkStatus();
@@ -155,7 +131,9 @@ void DeclareLogits(CLI::App& model_app, LogitsSettings& settings) {
   app->add_option("--ids", settings.ids,
                   "A file with the token ids: a JSON array, or numbers between white space.")
       ->required();
-  app->add_option("--out", settings.output, "The .npy file to write; it is replaced.")->required();
+  app->add_option("--out", settings.output,
+                  "The .npy file to write; one that is there is replaced, any other file is not.")
+      ->required();
   app->add_option("--numerics", settings.numerics,
                   "DeepSeek-V4.1: f32 (nothing is rounded), kvq (keys and values as stored) or "
                   "full (activations too, as GPU engines do) [default: kvq]");
@@ -224,34 +202,38 @@ std::string NpyHeader(uint64_t rows, uint64_t columns) {
   const size_t total = (kPrefix + shape.size() + 1 + kAlignment - 1) / kAlignment * kAlignment;
   shape.append(total - kPrefix - 1 - shape.size(), ' ');
   shape += '\n';
-  std::string header("\x93NUMPY\x01\x00", 8);
+  std::string header = std::string(kNpyMagic) + std::string("\x01\x00", 2);
   header += static_cast<char>(shape.size() & 0xff);
   header += static_cast<char>(shape.size() >> 8);
   return header + shape;
 }
 
 base::Status RunLogits(const LogitsSettings& settings, const ModelReference& model) {
-  ASSIGN_OR_RETURN(const Arithmetic arithmetic, ParseArithmetic(settings));
+  for (const std::string& path : {settings.output, settings.output + kUnfinished}) {
+    RETURN_IF_ERROR(CheckReplaceable(path, "--out", kNpyMagic, ".npy file"));
+  }
   ASSIGN_OR_RETURN(const tensor::KernelTable* kernels, KernelsByFlag(settings.kernels));
   const auto text = base::ReadFile(settings.ids, kIdsBytesMax);
   if (!text.ok()) return NamingFlag(text.status(), "--ids");
   const auto checkpoint = model::OpenModelFile(model.path);
   if (!checkpoint.ok()) return InModel(model, checkpoint.status());
-  RETURN_IF_ERROR(CheckFamily(settings, **checkpoint));
+  ASSIGN_OR_RETURN(const Arithmetic arithmetic,
+                   ArithmeticOf({settings.numerics, settings.replay}, **checkpoint));
+  const uint32_t replay_rows = arithmetic.replay_rows.value_or(0);
   tensor::ThreadPool pool({.threads = settings.threads});
   const model::LoadOptions options{.pool = pool,
                                    .kernels = *kernels,
                                    .rows_max = settings.rows,
                                    .logits_rows_max = settings.rows,
                                    .roundings = arithmetic.roundings,
-                                   .replay_rows = arithmetic.replay_rows,
+                                   .replay_rows = replay_rows,
                                    .token_classes = [&]() -> base::Result<std::vector<uint32_t>> {
                                      ASSIGN_OR_RETURN(const auto tokenizer,
                                                       engine::MakeTokenizer(**checkpoint));
                                      return text::DeepseekTokenClasses(*tokenizer);
                                    }};
   const auto loaded = model::LoadModel(**checkpoint, options);
-  if (!loaded.ok()) return InModel(model, loaded.status());
+  if (!loaded.ok()) return InModel(model, NamingReplay(loaded.status()));
   const model::ModelInfo& info = (*loaded)->info();
   ASSIGN_OR_RETURN(const std::vector<TokenId> ids, ParseIds(*text, info.vocabulary_size));
   if (ids.size() > info.context_max) {
@@ -259,7 +241,7 @@ base::Status RunLogits(const LogitsSettings& settings, const ModelReference& mod
         "--ids", fmt::format("--ids: {} ids are more than the model's context of {}", ids.size(),
                              info.context_max));
   }
-  return Compute(settings, **loaded, ids, arithmetic.replay_rows);
+  return Compute(settings, **loaded, ids, replay_rows);
 }
 
 }  // namespace plumb::cli

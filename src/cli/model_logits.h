@@ -16,13 +16,13 @@
 namespace plumb::cli {
 
 struct LogitsSettings {
-  std::string model;             // alias or path
-  std::string ids;               // path
-  std::string output;            // path
-  std::string numerics = "kvq";  // f32, kvq, full
-  std::string replay = "off";    // rows, or off
-  uint32_t rows = 128;           // computed in a step
-  uint32_t threads = 0;          // constructed as: all processors
+  std::string model;     // alias or path
+  std::string ids;       // path
+  std::string output;    // path
+  std::string numerics;  // as cli/arithmetic.h has them; kvq
+  std::string replay;    // off
+  uint32_t rows = 128;   // computed in a step
+  uint32_t threads = 0;  // constructed as: all processors
   std::string kernels = "auto";
   CLI::App* app = nullptr;  // once declared
 
@@ -32,8 +32,10 @@ struct LogitsSettings {
 // Declares the subcommand below `plumb model`. `settings` is borrowed until it has run.
 void DeclareLogits(CLI::App& model_app, LogitsSettings& settings);
 
-// Computes and writes. kInvalidArgument: a flag, or ids that are no ids of this model; kCorrupt,
-// kUnsupported: the model; kInternal: the file cannot be written.
+// Computes, and writes the file when all is computed. kInvalidArgument: a flag, an output that is
+// there and no .npy file, or ids that are no ids of this model; kCorrupt, kUnsupported: the model,
+// or logits that are not finite; kInternal: the file cannot be written; kOverloaded: another run
+// writes it; kCancelled: a signal came.
 base::Status RunLogits(const LogitsSettings& settings, const ModelReference& model);
 
 // Token ids as a JSON array or as decimal numbers between white space; none reaches `vocabulary`.

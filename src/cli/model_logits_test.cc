@@ -8,6 +8,8 @@
 #include <filesystem>
 
 #include "base/disk.h"
+#include "model/families/deepseek_v41_tiny.h"
+#include "model/hf_writer.h"
 #include "model/tiny_model.h"
 
 namespace plumb::cli {
@@ -82,6 +84,43 @@ TEST_F(Logits, RefuseFlagsThatWouldDoNothing) {
   settings_.replay = "off";
   settings_.numerics = "bf16";
   EXPECT_EQ(Run().field(), "--numerics");
+}
+
+TEST_F(Logits, TakeThePlaceOfNothingButLogits) {
+  ASSERT_TRUE(Run().ok());
+  const std::string first = Output();
+  ASSERT_TRUE(Run().ok()) << "a .npy file is replaced";
+  const std::string output = settings_.output;
+  for (const std::string& taken : {model_, settings_.ids, folder_.string()}) {
+    settings_.output = taken;
+    EXPECT_EQ(Run().field(), "--out") << taken;
+  }
+  settings_.output = (folder_ / "elsewhere").string();
+  const std::string grows = settings_.output + ".computing";
+  ASSERT_TRUE(base::WriteFileAtomic(grows, "somebody's").ok());
+  EXPECT_EQ(Run().field(), "--out");
+  EXPECT_EQ(*base::ReadFile(grows, 100), "somebody's");
+  EXPECT_FALSE(std::filesystem::exists(settings_.output));
+  settings_.output = output;
+  EXPECT_TRUE(Run().ok()) << "model and ids are whole";
+  EXPECT_EQ(Output(), first);
+}
+
+TEST_F(Logits, ThatAreNotFiniteAreAnErrorAndNoFile) {
+  model::DeepseekTiny tiny = model::MakeDeepseekTiny({});
+  std::string& scales = tiny.Tensor("layers.3.attn.wq_a.scale").bytes;
+  scales.assign(scales.size(), '\xfe');
+  std::string& embedding = tiny.Tensor("embed.weight").bytes;
+  embedding.assign(embedding.size(), '\x7f');
+  model_ = (folder_ / "overflowing").string();
+  std::filesystem::create_directories(model_);
+  model::WriteFiles(model_, model::DeepseekTinyFiles(tiny));
+  std::filesystem::remove(settings_.output);
+  const base::Status status = Run();
+  EXPECT_EQ(status.code(), base::Code::kCorrupt) << status.ToString();
+  EXPECT_NE(status.message().find("not finite"), std::string::npos) << status.message();
+  EXPECT_FALSE(std::filesystem::exists(settings_.output));
+  EXPECT_FALSE(std::filesystem::exists(settings_.output + ".computing"));
 }
 
 }  // namespace

@@ -94,7 +94,8 @@ base::Result<ModelReference> ResolveModel(const ModelStore& store, std::string_v
 
 base::Status InModel(const ModelReference& reference, const base::Status& status) {
   if (status.ok()) return status;
-  const bool of_option = status.field() == "context_max" || status.field().ends_with("rows_max");
+  const bool of_option = status.field() == "context_max" || status.field().ends_with("rows_max") ||
+                         status.field() == "--replay";
   const bool of_file = status.code() == base::Code::kInvalidArgument && !of_option;
   const base::Code code = of_file ? base::Code::kCorrupt : status.code();
   const bool has_path = status.message().find(reference.path) != std::string::npos;

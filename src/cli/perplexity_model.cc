@@ -11,6 +11,7 @@
 #include "engine/vocabulary.h"
 #include "model/inspect.h"
 #include "model/load.h"
+#include "text/deepseek_token_classes.h"
 
 namespace plumb::cli {
 namespace {
@@ -33,12 +34,15 @@ base::Result<MeasuredModel> LoadToMeasure(const ModelReference& reference, uint3
       .rows_max = kMeasureRows,
       .logits_rows_max = kMeasureLogitsRows,
       .context_max = context,
-      .progress = [&, started = false](const model::LoadProgress& state) mutable {
-        if (!std::exchange(started, true)) {
-          progress.Start("load " + reference.id, 0, state.bytes_total);
-        }
-        progress.Update(state.bytes_done);
-      }};
+      .replay_rows = 0,  // every position is measured, so each has all layers
+      .progress =
+          [&, started = false](const model::LoadProgress& state) mutable {
+            if (!std::exchange(started, true)) {
+              progress.Start("load " + reference.id, 0, state.bytes_total);
+            }
+            progress.Update(state.bytes_done);
+          },
+      .token_classes = [&] { return text::DeepseekTokenClasses(**tokenizer); }};
   auto loaded = model::LoadModel(**file, options);
   progress.Finish();
   if (!loaded.ok()) return InModel(reference, loaded.status());

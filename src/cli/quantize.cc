@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "cli/file_lock.h"
 #include "cli/format.h"
+#include "cli/output_file.h"
 #include "cli/perplexity.h"
 #include "cli/perplexity_model.h"
 #include "cli/progress.h"
@@ -96,30 +96,6 @@ base::Status CheckSpace(const std::string& output, uint64_t bytes) {
 // Behind the output's name while it is written; nobody else's files end so.
 constexpr char kUnfinished[] = ".quantizing";
 
-// Removes the unfinished file unless it got its name.
-class UnfinishedFile {
- public:
-  explicit UnfinishedFile(std::string path) : path_(std::move(path)) {}
-  ~UnfinishedFile() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove(path_, ignored);
-  }
-  UnfinishedFile(const UnfinishedFile&) = delete;
-  UnfinishedFile& operator=(const UnfinishedFile&) = delete;
-
-  const std::string& path() const { return path_; }
-  base::Status Rename(const std::string& to) {
-    std::error_code error;
-    fs::rename(path_, to, error);
-    if (error) return base::Internal("cannot write '" + to + "': " + error.message());
-    path_.clear();
-    return base::OkStatus();
-  }
-
- private:
-  std::string path_;
-};
-
 base::Status Write(const QuantizeSettings& settings, const ModelReference& model,
                    const model::Checkpoint& source, const model::QuantizePlan& plan) {
   RETURN_IF_ERROR(CheckSpace(settings.output, model::QuantizedFileBytes(source, plan)));
@@ -129,9 +105,8 @@ base::Status Write(const QuantizeSettings& settings, const ModelReference& model
     return base::InvalidArgument(
         "--output", "--output: '" + unfinished + "', the model, is needed while this is written");
   }
-  FileLock lock;  // of the unfinished file: two runs must not mix their bytes
-  RETURN_IF_ERROR(lock.Take(unfinished, {}));
-  UnfinishedFile file(unfinished);
+  UnfinishedFile file;
+  RETURN_IF_ERROR(file.Begin(unfinished));
   tensor::ThreadPool pool({.threads = settings.threads});
   const base::SystemClock clock;
   Progress progress(clock, ErrorTerminal(), "quantize", ProgressUnit::kBytes);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,9 +48,10 @@ struct LoadOptions {
   // How keys and values are stored: part of the numerics id.
   tensor::KvFormat kv_format = tensor::KvFormat::kF16;
   // For DeepSeek-V4.1 only. replay_rows 0: every row has all layers; else at least its window and
-  // `backtrack_rows` (kInvalidArgument).
+  // `backtrack_rows` (kInvalidArgument). None: kReplayRows, or window + 2 backtrack_rows where that
+  // is more: as far above the window as DeepInfer's 140 is above its 128.
   Roundings roundings = Roundings::kKvq;
-  uint32_t replay_rows = kReplayRows;
+  std::optional<uint32_t> replay_rows;
   uint32_t backtrack_rows = kBacktrackRows;
   // Called after each tensor, on the loading thread. May be empty.
   std::function<void(const LoadProgress&)> progress;

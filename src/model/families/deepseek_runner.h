@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -42,7 +43,7 @@ struct DeepseekRunOptions {
   const tensor::KernelTable& kernels = Fastest();
   uint32_t rows_max = 300;
   Roundings roundings = Roundings::kKvq;
-  uint32_t replay_rows = 0;
+  std::optional<uint32_t> replay_rows = 0;  // none: LoadOptions' own
   uint32_t backtrack_rows = 6;
   DeepseekObserver* observer = nullptr;
 };

@@ -58,7 +58,7 @@ class DeepseekModel final : public Model {
       : config_(std::move(config)),
         weights_(std::move(weights)),
         roundings_(RoundingsOf(options.roundings)),
-        layout_(config_, roundings_, options.backtrack_rows, options.replay_rows > 0),
+        layout_(config_, roundings_, options.backtrack_rows, *options.replay_rows > 0),
         compute_{options.pool, options.kernels},
         observer_(observer),
         limits_{.rows_max = options.rows_max,
@@ -282,10 +282,10 @@ Status DeepseekModel::MakeParts(std::shared_ptr<const void> files, EngramAddress
            .page_bytes = layout_.page_bytes(),
            .parameters = weights_.parameters,
            .weight_bytes = weights_.weight_bytes,
-           .numerics_id = DeepseekNumericsId(options.roundings, options.replay_rows),
+           .numerics_id = DeepseekNumericsId(options.roundings, *options.replay_rows),
            .state_bytes = layout_.state_bytes(),
            .checkpoint_bytes = layout_.checkpoint_bytes(),
-           .replay_rows = options.replay_rows,
+           .replay_rows = *options.replay_rows,
            .backtrack_max = options.backtrack_rows};
   if (config_.image_token != kNoToken) info_.never_sampled = {TokenId{config_.image_token}};
   return base::OkStatus();
@@ -294,19 +294,24 @@ Status DeepseekModel::MakeParts(std::shared_ptr<const void> files, EngramAddress
 // Rings and scratch grow with it; drafts are never that long.
 constexpr uint32_t kBacktrackRowsMax = 1024;
 
-Status CheckOptions(const DeepseekConfig& config, const LoadOptions& options) {
+// What they say, with the rows of replay that hold when they do not.
+Result<LoadOptions> CheckedOptions(const DeepseekConfig& config, const LoadOptions& options) {
   if (options.backtrack_rows > kBacktrackRowsMax) {
     return base::InvalidArgument("backtrack_rows",
                                  fmt::format("backtrack_rows is {}, expected at most {}",
                                              options.backtrack_rows, kBacktrackRowsMax));
   }
   const uint64_t least = uint64_t{config.window} + options.backtrack_rows;
-  if (options.replay_rows == 0 || options.replay_rows >= least) return base::OkStatus();
+  LoadOptions checked = options;
+  if (!options.replay_rows) {
+    checked.replay_rows = std::max(kReplayRows, config.window + 2 * options.backtrack_rows);
+  }
+  if (*checked.replay_rows == 0 || *checked.replay_rows >= least) return checked;
   return base::InvalidArgument(
       "replay_rows",
-      fmt::format("replay_rows is {}, expected 0 (off) or at least {}: the model's window of {} "
-                  "and {} rows of backtracking",
-                  options.replay_rows, least, config.window, options.backtrack_rows));
+      fmt::format("{} rows of replay are too few, expected off (0) or at least {}: the model's "
+                  "window of {} and {} rows of backtracking",
+                  *checked.replay_rows, least, config.window, options.backtrack_rows));
 }
 
 }  // namespace
@@ -320,15 +325,15 @@ Result<std::unique_ptr<Model>> LoadDeepseekV41Observed(const Checkpoint& checkpo
                                                        const LoadOptions& options,
                                                        DeepseekObserver* observer) {
   ASSIGN_OR_RETURN(DeepseekConfig config, ReadDeepseekConfig(checkpoint));
-  RETURN_IF_ERROR(CheckOptions(config, options));
-  ASSIGN_OR_RETURN(DeepseekWeights weights, MapDeepseekWeights(checkpoint, config, options));
+  ASSIGN_OR_RETURN(const LoadOptions checked, CheckedOptions(config, options));
+  ASSIGN_OR_RETURN(DeepseekWeights weights, MapDeepseekWeights(checkpoint, config, checked));
   EngramAddresses addresses;
   if (!config.engram_layers.empty()) {
     ASSIGN_OR_RETURN(addresses, EngramAddresses::Create(config, weights.token_classes));
   }
   auto model =
-      std::make_unique<DeepseekModel>(std::move(config), std::move(weights), options, observer);
-  RETURN_IF_ERROR(model->MakeParts(checkpoint.Keep(), std::move(addresses), options));
+      std::make_unique<DeepseekModel>(std::move(config), std::move(weights), checked, observer);
+  RETURN_IF_ERROR(model->MakeParts(checkpoint.Keep(), std::move(addresses), checked));
   return std::unique_ptr<Model>(std::move(model));
 }
 

@@ -41,14 +41,14 @@ Result<std::vector<uint32_t>> FromFile(std::string_view json, const DeepseekConf
 }
 
 Result<std::vector<uint32_t>> FromTokenizer(const DeepseekConfig& config,
-                                            const LoadOptions& options) {
-  if (!options.token_classes) {
+                                            const TokenClassMaker& make) {
+  if (!make) {
     return base::Unsupported(fmt::format("the folder has no {}, and its tokenizer.json was not "
                                          "given to make one from",
                                          kFile))
         .WithField(kFile);
   }
-  ASSIGN_OR_RETURN(std::vector<uint32_t> classes, options.token_classes());
+  ASSIGN_OR_RETURN(std::vector<uint32_t> classes, make());
   if (classes.size() <= config.engram_pad_token || classes.size() > config.vocabulary) {
     return Corrupt(fmt::format("the tokenizer has {} entries, but the vocabulary {}",
                                classes.size(), config.vocabulary))
@@ -70,8 +70,8 @@ Result<std::vector<uint32_t>> FromTokenizer(const DeepseekConfig& config,
 
 Result<std::vector<uint32_t>> DeepseekClasses(const Checkpoint& checkpoint,
                                               const DeepseekConfig& config,
-                                              const LoadOptions& options) {
-  if (!checkpoint.Has(kDeepseekTokenMapKey)) return FromTokenizer(config, options);
+                                              const TokenClassMaker& make) {
+  if (!checkpoint.Has(kDeepseekTokenMapKey)) return FromTokenizer(config, make);
   ASSIGN_OR_RETURN(const std::string_view json, checkpoint.Text(kDeepseekTokenMapKey));
   ASSIGN_OR_RETURN(std::vector<uint32_t> classes, FromFile(json, config));
   for (size_t id = 0; id < classes.size(); ++id) {

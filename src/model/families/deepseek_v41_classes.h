@@ -5,23 +5,25 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "model/checkpoint.h"
 #include "model/families/deepseek_v41_config.h"
-#include "model/load.h"
 
 namespace plumb::model {
+
+using TokenClassMaker = std::function<base::Result<std::vector<uint32_t>>()>;
 
 // One for each id below config.vocabulary, each below config.engram_classes. Ids behind those of
 // the tokenizer, which no text yields, have the class of the padding token. kCorrupt: the file is
 // no such list, or their number is not the config's; kUnsupported: neither file nor tokenizer;
-// field() names the file; and the errors of options.token_classes.
+// field() names the file; and the errors of `make`, LoadOptions::token_classes.
 base::Result<std::vector<uint32_t>> DeepseekClasses(const Checkpoint& checkpoint,
                                                     const DeepseekConfig& config,
-                                                    const LoadOptions& options);
+                                                    const TokenClassMaker& make);
 
 // "[3, 1, 2]", and nothing else but white space. kCorrupt: another text, or more than `size_max`
 // numbers.

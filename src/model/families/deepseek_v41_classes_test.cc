@@ -10,7 +10,6 @@
 
 #include "model/deepseek_checkpoint.h"
 #include "model/families/deepseek_v41_tiny.h"
-#include "tensor/cpu_features.h"
 
 namespace plumb::model {
 namespace {
@@ -35,14 +34,11 @@ class Classes : public testing::Test {
  protected:
   // Of a small checkpoint with this engram_token_map.json, and this tokenizer.
   Result<Ids> Of(const std::optional<std::string>& file,
-                 std::function<Result<Ids>()> tokenizer = nullptr) {
+                 const TokenClassMaker& tokenizer = nullptr) {
     const std::string text = tiny_.config.dump();
     const auto checkpoint = DeepseekCheckpoint::Assemble("tiny", {.config = text}, file, {});
     if (!checkpoint.ok()) return checkpoint.status();
-    tensor::ThreadPool pool({.threads = 1});
-    LoadOptions options{.pool = pool, .kernels = **tensor::SelectKernels("auto"), .progress = {}};
-    options.token_classes = std::move(tokenizer);
-    return DeepseekClasses(**checkpoint, *ReadDeepseekConfig(text, ""), options);
+    return DeepseekClasses(**checkpoint, *ReadDeepseekConfig(text, ""), tokenizer);
   }
 
   const DeepseekTinySpec spec_;

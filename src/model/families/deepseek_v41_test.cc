@@ -284,6 +284,17 @@ TEST(Deepseek, RefusesAReplayThatDoesNotCoverWindowAndBacktracking) {
   EXPECT_EQ(load(0, 5000).field(), "backtrack_rows");
 }
 
+TEST(Deepseek, ReplaysMoreRowsByDefaultWhereTheWindowAsksForThem) {
+  const auto replayed = [](uint32_t window) {
+    const HfFiles files = DeepseekTinyFiles(MakeDeepseekTiny({.window = window}));
+    DeepseekRunner runner(files, {.rows_max = 8, .replay_rows = std::nullopt});
+    return runner.model().info().replay_rows;
+  };
+  EXPECT_EQ(replayed(6), 140u);
+  EXPECT_EQ(replayed(128), 140u);
+  EXPECT_EQ(replayed(160), 172u);
+}
+
 TEST(Deepseek, TellsTheEngineWhatItNeeds) {
   const HfFiles files = DeepseekTinyFiles(MakeDeepseekTiny({}));
   DeepseekRunner runner(files, {.replay_rows = 20});

@@ -307,7 +307,8 @@ Result<DeepseekWeights> MapDeepseekWeights(const Checkpoint& checkpoint,
   Mapper mapper(checkpoint, config, /*read=*/true);
   ASSIGN_OR_RETURN(DeepseekWeights weights, mapper.Run());
   if (!config.engram_layers.empty()) {
-    ASSIGN_OR_RETURN(weights.token_classes, DeepseekClasses(checkpoint, config, options));
+    ASSIGN_OR_RETURN(weights.token_classes,
+                     DeepseekClasses(checkpoint, config, options.token_classes));
   }
   const auto bad = FindNotFinite(mapper.jobs(), options.loader(), options.progress);
   if (bad) {
