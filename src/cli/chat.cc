@@ -270,8 +270,10 @@ void AddSamplingOptions(OptionTable& table, ChatSampling& sampling) {
                     "Longest answer; 0 = to the end of the context."));
   table.Add(Choice("thinking", sampling.thinking, {"auto", "on", "off"},
                    "Whether the model thinks before it answers, if it can; auto = as it does."));
-  table.Add(Text("effort", sampling.effort, "LEVEL",
-                 "How thoroughly it thinks: low, high, max, or a number from 1 to 100."));
+  table.Add(
+      Text("effort", sampling.effort, "LEVEL",
+           "How thoroughly it thinks: none, minimal, low, medium, high, xhigh, max, or a number "
+           "from 1 to 100."));
   table.Add(Texts("stop", sampling.stop, "TEXT", "A text that ends the answer."));
 }
 
@@ -295,6 +297,15 @@ base::Status RunChat(const ChatSettings& settings, const VariableReader& variabl
   if (settings.once && settings.once->empty()) {
     return base::InvalidArgument("--once", "--once: the message is empty");
   }
+  // What a conversation would fail of, before a model is loaded for it.
+  RETURN_IF_ERROR(CheckEffort(settings.sampling.effort));
+  ChatSettings filled = settings;
+  if (!settings.tools.empty()) {
+    auto tools = base::ReadFile(settings.tools, kToolsBytesMax);
+    if (!tools.ok()) return NamingFlag(tools.status(), "--tools");
+    RETURN_IF_ERROR(NamingFlag(CheckTools(*tools), "--tools"));
+    filled.sampling.tools_json = std::move(tools).value();
+  }
   const base::SystemClock clock;
   std::unique_ptr<LocalEngine> local;
   std::unique_ptr<Talker> talker;
@@ -306,12 +317,6 @@ base::Status RunChat(const ChatSettings& settings, const VariableReader& variabl
   } else {
     ASSIGN_OR_RETURN(talker, RemoteTalker::Connect(settings.url, settings.api_key,
                                                    settings.engine.model, clock));
-  }
-  ChatSettings filled = settings;
-  if (!settings.tools.empty()) {
-    auto tools = base::ReadFile(settings.tools, kToolsBytesMax);
-    if (!tools.ok()) return NamingFlag(tools.status(), "--tools");
-    filled.sampling.tools_json = std::move(tools).value();
   }
   if (!filled.sampling.temperature && !talker->abilities().reasoning)
     filled.sampling.temperature = kTemperatureUsual;

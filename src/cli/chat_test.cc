@@ -2,11 +2,14 @@
 // terminals.
 #include "cli/chat.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "api/chat_request.h"
+#include "base/disk.h"
+#include "base/testing/scratch_folder.h"
 #include "cli/remote_talker.h"
 #include "cli/terminal_text.h"
 
@@ -102,6 +105,37 @@ TEST(RunChat, AnEmptyMessageIsAMistakeAndNoConversation) {
   settings.engine.model = "/no/such/model";
   const base::Status status = RunChat(settings, [](const std::string&) { return std::nullopt; });
   EXPECT_EQ(status.field(), "--once");
+}
+
+TEST(RunChat, ToolsAndEffortAreReadBeforeAModelIs) {
+  const base::ScratchFolder folder;
+  const auto refused = [&](const std::string& tools, const std::string& effort) {
+    EXPECT_TRUE(base::WriteFileAtomic(folder.File("tools.json"), tools).ok());
+    ChatSettings settings;
+    settings.once = "hi";
+    settings.tools = folder.File("tools.json");
+    settings.sampling.effort = effort;
+    settings.engine.model = "/no/such/model";
+    return RunChat(settings, [&](const std::string& name) {
+      return name == "PLUMB_CACHE" ? std::optional(folder.path()) : std::nullopt;
+    });
+  };
+  for (const char* tools : {"bad", "", "[", R"([], "messages": [])", "{}",
+                            R"([{"type": "function", "function": {"name": 7}}])"}) {
+    const base::Status status = refused(tools, "");
+    EXPECT_EQ(status.field(), "--tools") << tools << ": " << status.ToString();
+    EXPECT_THAT(status.message(), testing::StartsWith("--tools: ")) << tools;
+  }
+  EXPECT_THAT(refused(R"([{"type": "function", "function": {"name": 7}}])", "").message(),
+              testing::HasSubstr("tools[0].function"));
+  const base::Status effort = refused("[]", "HIGH");
+  EXPECT_EQ(effort.field(), "--effort");
+  EXPECT_THAT(effort.message(), testing::HasSubstr("medium, high, xhigh, max"));
+  for (const char* good : {"", "none", "high", "100"}) {
+    EXPECT_EQ(refused(R"([{"type": "function", "function": {"name": "f"}}])", good).code(),
+              base::Code::kNotFound)
+        << good;
+  }
 }
 
 TEST(ReadChunk, GathersTextReasonUsageAndSeed) {

@@ -6,8 +6,13 @@
 
 #include <utility>
 
+#include "api/json.h"
 #include "api/json_writer.h"
+#include "api/tool_fields.h"
 #include "base/check.h"
+#include "cli/format.h"
+#include "cli/report.h"
+#include "text/deepseek_v41_prompt.h"
 
 namespace plumb::cli {
 namespace {
@@ -90,6 +95,27 @@ void Conversation::AddResult(std::string text) {
   CHECK(!waiting_.empty()) << "no call waits for a result";
   history_.push_back(NextMessage(text));
   waiting_.erase(waiting_.begin());
+}
+
+base::Status CheckTools(std::string_view json) {
+  constexpr const char* kField = "tools";
+  // As it will stand in a body; nothing but this member may come of it.
+  const auto body = api::ParseJson(fmt::format("{{\"{}\":{}}}", kField, json));
+  if (!body.ok() || body->members.size() != 1) {
+    return base::InvalidArgument(
+        kField, "not valid JSON; a list as in the field tools of a chat request is taken");
+  }
+  const base::Status status = base::ToStatus(api::ReadTools(body->members.front().value, kField));
+  return NamingFlag(status, status.field());
+}
+
+base::Status CheckEffort(const std::string& effort) {
+  if (effort.empty() || effort == "none" || text::DeepseekEffort(effort)) return base::OkStatus();
+  return base::InvalidArgument(
+      "--effort",
+      fmt::format("--effort: '{}' is none of none, minimal, low, medium, high, xhigh, max, and no "
+                  "number from 1 to 100",
+                  Printable(effort, 60)));
 }
 
 }  // namespace plumb::cli

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
 #include "cli/answer_printer.h"
 #include "text/chat_input.h"
 
@@ -64,5 +65,11 @@ class Conversation {
   std::vector<text::ChatMessage> history_;  // user (or results) and assistant in turn
   std::vector<text::ToolCall> waiting_;     // of the newest answer
 };
+
+// Whether `json` is a list of tools as a chat request takes it. kInvalidArgument: the message names
+// the member at fault ("tools[0].function.name").
+base::Status CheckTools(std::string_view json);
+// Whether there is such an effort; empty is none given. kInvalidArgument, field "--effort".
+base::Status CheckEffort(const std::string& effort);
 
 }  // namespace plumb::cli

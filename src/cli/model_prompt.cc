@@ -4,11 +4,13 @@
 
 #include <limits>
 
+#include "api/chat_prompt.h"
 #include "api/chat_request.h"
 #include "api/json_writer.h"
 #include "base/disk.h"
 #include "cli/report.h"
 #include "model/load.h"
+#include "text/grammar_compiler.h"
 
 namespace plumb::cli {
 
@@ -39,6 +41,10 @@ base::Result<std::string> PromptJson(std::string_view body, const ModelText& mod
   ASSIGN_OR_RETURN(const api::ChatRequest request, api::ParseChatRequest(body, limits));
   ASSIGN_OR_RETURN(const text::ChatPrompt prompt,
                    model.chat_format->Encode(request.input, std::numeric_limits<uint32_t>::max()));
+  // What the API refuses once it has the prompt is refused here too.
+  text::GrammarCompiler grammars(*model.tokenizer);
+  engine::Request checked{};
+  RETURN_IF_ERROR(api::ApplyPrompt(request, prompt, &grammars, checked));
   std::string out;
   api::JsonWriter json(out);
   json.BeginObject().Key("prompt").String(prompt.text).Key("ids").BeginArray();
@@ -54,8 +60,12 @@ base::Status RunPrompt(const PromptSettings& settings, const ModelReference& mod
   if (!checkpoint.ok()) return InModel(model, checkpoint.status());
   const base::Result<ModelText> text = LoadModelText(**checkpoint);
   if (!text.ok()) return InModel(model, text.status());
-  ASSIGN_OR_RETURN(const std::string json, PromptJson(*body, *text));
-  Print(json);
+  const base::Result<std::string> json = PromptJson(*body, *text);
+  if (!json.ok()) {
+    const base::Status& status = json.status();
+    return NamingFlag(NamingFlag(status, status.field()), "--request");
+  }
+  Print(*json);
   return base::OkStatus();
 }
 

@@ -23,8 +23,8 @@ struct PromptSettings {
 // Declares the subcommand below `plumb model`. `settings` is borrowed until it has run.
 CLI::App* DeclarePrompt(CLI::App& model_app, PromptSettings& settings);
 
-// Prints {"prompt": text, "ids": [...], "tokens": n}. kInvalidArgument: the request, by the
-// API's field; else the errors of reading the files.
+// Prints {"prompt": text, "ids": [...], "tokens": n}. kInvalidArgument: the request; the message
+// names its field. Else the errors of reading the files.
 base::Status RunPrompt(const PromptSettings& settings, const ModelReference& model);
 
 // What it prints, of a request's body. kInvalidArgument, as the API has it.

@@ -2,11 +2,14 @@
 // What `plumb model prompt` prints, and what it refuses as the API does.
 #include "cli/model_prompt.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "api/testing/byte_vocabulary.h"
+#include "base/disk.h"
+#include "base/testing/scratch_folder.h"
 
 namespace plumb::cli {
 namespace {
@@ -39,6 +42,37 @@ TEST(ModelPrompt, RefusesAsTheApiDoes) {
                 .status()
                 .field(),
             "reasoning_effort");
+}
+
+// What only the prompt shows: the grammar that the answer would be held to.
+TEST(ModelPrompt, RefusesWhatTheApiRefusesOfThePrompt) {
+  const auto body = [](const char* more) {
+    return std::string(R"({"model":"m","messages":[{"role":"user","content":"x"}],)") + more + "}";
+  };
+  const auto field = [](const std::string& text) {
+    return PromptJson(text, ByteModel()).status().field();
+  };
+  EXPECT_EQ(field(body(R"("response_format":{"type":"json_object"})")), "");
+  EXPECT_EQ(field(body(R"("response_format":{"type":"json_object"},"ignore_eos":true)")),
+            "ignore_eos");
+}
+
+TEST(ModelPrompt, ErrorsNameTheFlagAndTheField) {
+  const base::ScratchFolder folder;
+  const auto model = ResolveModel(ModelStore("", ShippedFolders(ThisProgram())), "v41-mini");
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  const PromptSettings settings{.model = "v41-mini", .request = folder.File("r.json")};
+  const auto message = [&](const char* body) {
+    EXPECT_TRUE(base::WriteFileAtomic(settings.request, body).ok());
+    return RunPrompt(settings, *model).message();
+  };
+  EXPECT_THAT(message(R"({"model":"m","messages":[{"role":"user","content":7}]})"),
+              testing::StartsWith("--request: messages[0].content"));
+  // Of tools and a format together, the answer could follow one only.
+  EXPECT_THAT(message(R"({"model":"m","messages":[{"role":"user","content":"x"}],"tools":[)"
+                      R"({"type":"function","function":{"name":"f"}}],)"
+                      R"("response_format":{"type":"json_object"}})"),
+              testing::StartsWith("--request: response_format"));
 }
 
 }  // namespace
