@@ -24,7 +24,7 @@ std::string SpeedText(const model::DeepseekNeed& need, const MachineReads& machi
       "at most {} tokens/s here at batch 1 (estimate: what a token reads at the {}/s measured)",
       tokens < 100 ? fmt::format("{:.3g}", tokens) : fmt::format("{:.0f}", tokens),
       FormatBytes(static_cast<uint64_t>(machine.bytes_per_second)));
-  if (machine.memory_bytes != 0 && machine.memory_bytes < need.weight_bytes) {
+  if (!HeldInMemory(need, machine)) {
     text += fmt::format("; far less in truth, since {} of memory do not hold the weights",
                         FormatBytes(machine.memory_bytes));
   }
@@ -40,6 +40,10 @@ base::Result<MachineReads> MeasureReads() {
   ASSIGN_OR_RETURN(const tensor::ProbeTable* loops, tensor::SelectProbe(kernels->name));
   ASSIGN_OR_RETURN(const ReadProbe probe, ReadProbe::Create(*loops, pool, clock));
   return MachineReads{probe.Rate(kPasses), DescribeMachine().memory_bytes};
+}
+
+bool HeldInMemory(const model::DeepseekNeed& need, const MachineReads& machine) {
+  return machine.memory_bytes == 0 || machine.memory_bytes >= need.weight_bytes;
 }
 
 double DecodeEstimate(const model::DeepseekNeed& need, const MachineReads& machine) {
@@ -84,6 +88,7 @@ nlohmann::ordered_json DeepseekJson(const model::DeepseekNeed& need, const Machi
           {"page_bytes", need.page_bytes},
           {"state_bytes", need.state_bytes},
           {"checkpoint_bytes", need.checkpoint_bytes},
+          {"held_in_memory", HeldInMemory(need, machine)},
           {"read_bytes_per_second", machine.bytes_per_second},
           {"tokens_per_second_estimate", DecodeEstimate(need, machine)}};
 }

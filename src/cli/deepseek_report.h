@@ -23,6 +23,10 @@ struct MachineReads {
 // kernels.
 base::Result<MachineReads> MeasureReads();
 
+// Whether the weights stay in memory once they are read; else most of each token's come from the
+// disk. Of unknown memory: yes.
+bool HeldInMemory(const model::DeepseekNeed& need, const MachineReads& machine);
+
 // Label and text of each line.
 using ReportLines = std::vector<std::pair<std::string, std::string>>;
 ReportLines DeepseekLines(const model::DeepseekNeed& need, const MachineReads& machine);

@@ -49,11 +49,18 @@ TEST(DeepseekReport, SaysWhenTheWeightsDoNotFitOrNothingWasMeasured) {
   EXPECT_THAT(Text(DeepseekLines(Need(), {})), HasSubstr("not estimated"));
 }
 
+TEST(DeepseekReport, WeightsAreHeldWhereMemoryIsNotLess) {
+  EXPECT_FALSE(HeldInMemory(Need(), {.memory_bytes = 279'999'999'999}));
+  EXPECT_TRUE(HeldInMemory(Need(), {.memory_bytes = 280'000'000'000}));
+  EXPECT_TRUE(HeldInMemory(Need(), {})) << "unknown";
+}
+
 TEST(DeepseekReport, JsonHoldsTheSameNumbers) {
   const auto json = DeepseekJson(Need(), {.bytes_per_second = 26e9, .memory_bytes = 0});
   EXPECT_EQ(json["token_bytes"], 890);
   EXPECT_EQ(json["checkpoint_bytes"], 1'351'692);
   EXPECT_EQ(json["tokens_per_second_estimate"], 2.0);
+  EXPECT_EQ(json["held_in_memory"], true);
 }
 
 TEST(DeepseekReport, MeasuresThisMachine) {

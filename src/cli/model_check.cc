@@ -4,10 +4,16 @@
 
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <vector>
 
 #include "cli/model_text.h"
+#include "engine/vocabulary.h"
+#include "model/families/deepseek_v41_classes.h"
+#include "model/families/deepseek_v41_config.h"
+#include "model/families/engram.h"
 #include "model/hf_text.h"
 #include "model/load.h"
+#include "text/deepseek_token_classes.h"
 
 namespace plumb::cli {
 namespace {
@@ -24,8 +30,22 @@ base::Status CheckTokenizerJson(const model::Checkpoint& file) {
   return base::Corrupt("tokenizer: tokenizer.json is no JSON object with a \"model\"");
 }
 
+// The places of DeepSeek-V4.1's n-gram rows, made as loading makes them.
+base::Status CheckTokenClasses(const model::Checkpoint& file) {
+  if (!model::IsDeepseekV41(file)) return base::OkStatus();
+  ASSIGN_OR_RETURN(const model::DeepseekConfig config, model::ReadDeepseekConfig(file));
+  if (config.engram_layers.empty()) return base::OkStatus();
+  const auto make = [&]() -> base::Result<std::vector<uint32_t>> {
+    ASSIGN_OR_RETURN(const auto tokenizer, engine::MakeTokenizer(file));
+    return text::DeepseekTokenClasses(*tokenizer);
+  };
+  ASSIGN_OR_RETURN(const auto classes, model::DeepseekClasses(file, config, make));
+  return base::ToStatus(model::EngramAddresses::Create(config, classes));
+}
+
 base::Status CheckText(const model::Checkpoint& file) {
   RETURN_IF_ERROR(CheckTokenizerJson(file));
+  RETURN_IF_ERROR(CheckTokenClasses(file));
   return base::ToStatus(LoadModelText(file));
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/disk.h"
 #include "base/testing/scratch_folder.h"
+#include "model/families/deepseek_v41_tiny.h"
 #include "model/gguf.h"
 #include "model/hf_writer.h"
 #include "model/tiny_model.h"
@@ -18,6 +19,7 @@ namespace {
 
 using base::Code;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr uint32_t kF16 = 1;
 
@@ -86,6 +88,22 @@ TEST_F(ModelCheck, WhatPlumbCannotRunIsNotTheFilesFault) {
   EXPECT_TRUE(CheckWhole(reference, inspection).ok());
   inspection.unsupported = base::Corrupt("a tensor is missing");
   EXPECT_EQ(CheckWhole(reference, inspection).message(), "'x.gguf': a tensor is missing");
+}
+
+TEST_F(ModelCheck, AListOfTokenClassesThatLoadingWouldRefuseFails) {
+  model::DeepseekTiny tiny = model::MakeDeepseekTiny({});
+  const auto check = [&] {
+    std::filesystem::remove_all(folder_.File("v41"));
+    std::filesystem::create_directories(folder_.File("v41"));
+    model::WriteFiles(folder_.File("v41"), model::DeepseekTinyFiles(tiny));
+    return Check({nullptr, folder_.File("v41"), "v41"});
+  };
+  // This folder has no tokenizer, which is looked at last.
+  EXPECT_THAT(check().message(), Not(HasSubstr("engram_token_map.json")));
+  tiny.token_map.pop_back();
+  const base::Status status = check();
+  EXPECT_EQ(status.code(), Code::kCorrupt) << status.ToString();
+  EXPECT_THAT(status.message(), HasSubstr("engram_token_map.json has 95 numbers"));
 }
 
 }  // namespace

@@ -54,6 +54,18 @@ std::string Mix(const model::Inspection& inspection) {
   return text;
 }
 
+std::string RunsHere(const InspectView& view) {
+  const model::Inspection& found = view.inspection;
+  if (!found.unsupported.ok()) {
+    return "no: " + Printable(found.unsupported.message(), kTextBytesMax);
+  }
+  if (!found.deepseek || HeldInMemory(*found.deepseek, view.machine)) return "yes";
+  return fmt::format(
+      "hardly: its {} of weights would be read from the disk again and again, for "
+      "want of memory ({})",
+      FormatBytes(found.deepseek->weight_bytes), FormatBytes(view.machine.memory_bytes));
+}
+
 }  // namespace
 
 std::string ListText(const ModelStore& store) {
@@ -124,9 +136,7 @@ std::string InspectText(const InspectView& view) {
     line("", fmt::format("(F8 weights become F32: {} in the file, {} in memory)",
                          FormatBytes(share.bytes), FormatBytes(share.elements * sizeof(float))));
   }
-  line("runs here", found.unsupported.ok()
-                        ? "yes"
-                        : "no: " + Printable(found.unsupported.message(), kTextBytesMax));
+  line("runs here", RunsHere(view));
   if (found.deepseek) {
     line("template", "none needed: this family's chat encoding is built in");
   } else if (found.chat_template.empty()) {

@@ -44,6 +44,9 @@ TEST(ModelReport, TellsWhatADeepseekFolderTakes) {
   EXPECT_EQ(json["deepseek"]["token_bytes"], inspection->deepseek->token_bytes);
   EXPECT_EQ(json["memory"]["token_bytes"], inspection->deepseek->token_bytes);
   EXPECT_EQ(json["supported"], true);
+  EXPECT_THAT(text, HasSubstr("runs here      yes\n"));
+  const InspectView small{reference, *inspection, 1024, false, {.memory_bytes = 1024}};
+  EXPECT_THAT(InspectText(small), HasSubstr("runs here      hardly: its"));
 }
 
 TEST(ModelReport, ListsWhatComesWithPlumb) {
