@@ -94,6 +94,8 @@ class Checkpoint {
   // Shares the mapped files that bytes of tensors() lie in, for a model that computes from them and
   // may outlive this object. Null: no model does so with this kind.
   virtual std::shared_ptr<const void> Keep() const { return nullptr; }
+  // For people: which of several files holds one of tensors(); empty where there is but one.
+  virtual std::string FileOf(const GgufTensor& /*tensor*/) const { return ""; }
   // For people: "GGUF 3", "safetensors, 4 files".
   virtual std::string Format() const = 0;
   virtual uint64_t file_bytes() const = 0;  // of all files with tensors

@@ -120,6 +120,16 @@ Result<std::span<const std::byte>> DeepseekCheckpoint::Rows(
   return tensor.bytes.subspan(range.first * row_bytes, range.count * row_bytes);
 }
 
+std::string DeepseekCheckpoint::FileOf(const GgufTensor& tensor) const {
+  if (files_->size() == 1) return "";
+  for (const auto& file : *files_) {
+    for (const SafetensorsTensor& stored : file->tensors()) {
+      if (stored.bytes.data() == tensor.bytes.data()) return file->name();
+    }
+  }
+  return "";
+}
+
 std::string DeepseekCheckpoint::Format() const {
   return fmt::format("safetensors, {} file{}", files_->size(), files_->size() == 1 ? "" : "s");
 }

@@ -41,6 +41,7 @@ class DeepseekCheckpoint final : public Checkpoint {
   base::Result<std::span<const std::byte>> Rows(const GgufTensor& tensor, RowRange range,
                                                 tensor::AlignedBuffer& scratch) const override;
   std::shared_ptr<const void> Keep() const override { return files_; }
+  std::string FileOf(const GgufTensor& tensor) const override;
   std::string Format() const override;
   uint64_t file_bytes() const override;
 

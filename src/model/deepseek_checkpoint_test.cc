@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/testing/scratch_folder.h"
@@ -170,6 +171,8 @@ TEST(DeepseekCheckpoint, TheReleasedSizesAreOpenedAndFound) {
 
 // ---- damaged folders ----
 
+constexpr const char* kIndexName = "model.safetensors.index.json";
+
 class DamagedFolder : public testing::Test {
  protected:
   // Of the tiny model in `shards` files, changed.
@@ -224,6 +227,66 @@ TEST_F(DamagedFolder, AnIndexThatListsOtherTensorsIsRefused) {
   });
   EXPECT_EQ(status.code(), Code::kCorrupt);
   EXPECT_THAT(status.message(), HasSubstr("haed.weight"));
+}
+
+TEST_F(DamagedFolder, AnIndexThatLeavesATensorOutIsRefused) {
+  for (const uint32_t shards : {1u, 2u}) {
+    const base::Status status = Open(shards, [&](HfFiles& files) {
+      if (shards == 1) {
+        nlohmann::json map;
+        for (const DeepseekTinyTensor& tensor : MakeDeepseekTiny({}).tensors) {
+          map[tensor.name] = "model.safetensors";
+        }
+        files.emplace_back(kIndexName, nlohmann::json({{"weight_map", map}}).dump());
+      }
+      std::string& text = File(files, kIndexName);
+      nlohmann::json index = nlohmann::json::parse(text);
+      index["weight_map"].erase("embed.weight");
+      text = index.dump();
+    });
+    EXPECT_EQ(status.code(), Code::kCorrupt);
+    EXPECT_EQ(status.field(), "embed.weight");
+    EXPECT_THAT(status.message(), HasSubstr("does not list the tensor embed.weight"));
+  }
+}
+
+TEST_F(DamagedFolder, AnIndexWithoutAMapIsRefusedBesideOneFileToo) {
+  for (const uint32_t shards : {1u, 2u}) {
+    const base::Status status = Open(shards, [&](HfFiles& files) {
+      if (shards == 1) files.emplace_back(kIndexName, "");
+      File(files, kIndexName) = R"({"metadata":{}})";
+    });
+    EXPECT_EQ(status.code(), Code::kCorrupt);
+    EXPECT_THAT(status.field(), HasSubstr("weight_map"));
+  }
+}
+
+TEST_F(DamagedFolder, AnIndexOfOtherFilesDoesNotMatterBesideTheWholeModel) {
+  EXPECT_TRUE(Open(1, [](HfFiles& files) {
+                files.emplace_back(kIndexName,
+                                   R"({"weight_map":{"embed.weight":"part.safetensors"}})");
+              }).ok());
+}
+
+TEST_F(DamagedFolder, AScaleThatIsNoNumberNamesTensorAndFile) {
+  for (const uint32_t shards : {1u, 3u}) {
+    DeepseekTiny tiny = MakeDeepseekTiny({});
+    tiny.Tensor("layers.0.attn.wq_a.scale").bytes[0] = '\xff';
+    const ScratchFolder folder;
+    WriteFiles(folder.path(), DeepseekTinyFiles(tiny, shards));
+    const auto opened = OpenModelFile(folder.path());
+    ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+    tensor::ThreadPool pool({.threads = 1});
+    const base::Status status =
+        MapDeepseekWeights(**opened, *ReadDeepseekConfig(**opened),
+                           {.pool = pool, .kernels = **tensor::SelectKernels("auto")})
+            .status();
+    EXPECT_EQ(status.code(), Code::kCorrupt);
+    EXPECT_EQ(status.field(), "layers.0.attn.wq_a.scale");
+    EXPECT_THAT(status.message(), HasSubstr(shards == 1 ? "the model's file is damaged"
+                                                        : "-of-00003.safetensors is damaged"));
+    EXPECT_THAT(status.message(), HasSubstr("fetch it again"));
+  }
 }
 
 TEST_F(DamagedFolder, SizesAndPlacesThatDoNotFitAreRefused) {

@@ -50,6 +50,53 @@ std::string Shown(std::string_view name) {
 
 bool Within(const fs::path& file, const fs::path& folder) { return file.parent_path() == folder; }
 
+// The files that an index lists.
+Result<std::set<std::string>> ListedFiles(std::string_view index) {
+  ASSIGN_OR_RETURN(const nlohmann::json json, ParseHfJson(index, kIndex));
+  const HfObject object(json, kIndex);
+  const nlohmann::json* map = object.Find("weight_map");
+  if (map == nullptr || !map->is_object()) return object.Wrong("weight_map", "an object");
+  std::set<std::string> files;
+  for (const auto& [tensor, file] : map->items()) {
+    if (!file.is_string()) return object.Wrong("weight_map", "a map to file names");
+    const std::string& name = file.get_ref<const std::string&>();
+    if (!PlainName(name) || !name.ends_with(".safetensors")) {
+      return Corrupt(fmt::format("{}: '{}' is not the plain name of a .safetensors file", kIndex,
+                                 Shown(name)))
+          .WithField(Shown(tensor));
+    }
+    files.insert(name);
+    if (files.size() > kHfFilesMax) {
+      return base::Unsupported(fmt::format("{} lists more than {} files", kIndex, kHfFilesMax));
+    }
+  }
+  if (files.empty()) return object.Wrong("weight_map", "a list of tensors");
+  return files;
+}
+
+// Which file holds a tensor.
+using Places = std::map<std::string_view, std::string_view>;
+
+// `index`, which ListedFiles has read, and the files hold the same tensors.
+Status CheckIndex(std::string_view index, const Places& places) {
+  ASSIGN_OR_RETURN(const nlohmann::json json, ParseHfJson(index, kIndex));
+  const nlohmann::json& map = json["weight_map"];
+  for (const auto& [tensor, file] : map.items()) {
+    const auto found = places.find(tensor);
+    if (found != places.end() && found->second == file.get_ref<const std::string&>()) continue;
+    return Corrupt(fmt::format("{} lists the tensor {} in {}, which does not hold it", kIndex,
+                               Shown(tensor), file.get_ref<const std::string&>()))
+        .WithField(Shown(tensor));
+  }
+  for (const auto& [tensor, file] : places) {
+    if (map.contains(tensor)) continue;
+    return Corrupt(
+               fmt::format("{} does not list the tensor {}, which is in {}", kIndex, tensor, file))
+        .WithField(std::string(tensor));
+  }
+  return base::OkStatus();
+}
+
 }  // namespace
 
 Result<HfFolder> HfFolder::Open(const std::string& path) {
@@ -131,37 +178,26 @@ Result<HfTextFiles> HfFolder::TextFiles(std::string& config) const {
   return text;
 }
 
-// The names of the weight files; the text of the index, where there is one, goes to `index`.
+// The names of the weight files; the text of the index, where it says what they hold, goes to
+// `index`. An index beside a file that holds the whole model may speak of others, which then nobody
+// reads.
 Result<std::set<std::string>> HfFolder::WeightFiles(std::string* index) const {
+  ASSIGN_OR_RETURN(std::optional<std::string> text, ReadIfAny(kIndex, kIndexBytesMax));
+  const std::set<std::string> whole = {std::string(kSingle)};
   const auto single = PathOf(kSingle);
-  if (single.ok()) return std::set<std::string>{std::string(kSingle)};
+  if (single.ok()) {
+    if (!text) return whole;
+    ASSIGN_OR_RETURN(const std::set<std::string> listed, ListedFiles(*text));
+    if (index != nullptr && listed == whole) *index = *std::move(text);
+    return whole;
+  }
   if (single.status().code() != Code::kNotFound) return single.status();
-  auto text = Read(kIndex, kIndexBytesMax);
-  if (!text.ok()) {
-    if (text.status().code() != Code::kNotFound) return text.status();
+  if (!text) {
     return base::Unsupported(fmt::format("the folder has neither {} nor {}", kSingle, kIndex))
         .WithField(std::string(kSingle));
   }
-  ASSIGN_OR_RETURN(const nlohmann::json json, ParseHfJson(*text, kIndex));
-  const HfObject object(json, kIndex);
-  const nlohmann::json* map = object.Find("weight_map");
-  if (map == nullptr || !map->is_object()) return object.Wrong("weight_map", "an object");
-  std::set<std::string> files;
-  for (const auto& [tensor, file] : map->items()) {
-    if (!file.is_string()) return object.Wrong("weight_map", "a map to file names");
-    const std::string& name = file.get_ref<const std::string&>();
-    if (!PlainName(name) || !name.ends_with(".safetensors")) {
-      return Corrupt(fmt::format("{}: '{}' is not the plain name of a .safetensors file", kIndex,
-                                 Shown(name)))
-          .WithField(Shown(tensor));
-    }
-    files.insert(name);
-    if (files.size() > kHfFilesMax) {
-      return base::Unsupported(fmt::format("{} lists more than {} files", kIndex, kHfFilesMax));
-    }
-  }
-  if (files.empty()) return object.Wrong("weight_map", "a list of tensors");
-  if (index != nullptr) *index = std::move(*text);
+  ASSIGN_OR_RETURN(std::set<std::string> files, ListedFiles(*text));
+  if (index != nullptr) *index = *std::move(text);
   return files;
 }
 
@@ -169,10 +205,10 @@ Result<std::vector<std::unique_ptr<Safetensors>>> HfFolder::OpenWeights() const 
   std::string index;
   ASSIGN_OR_RETURN(const std::set<std::string> files, WeightFiles(&index));
   std::vector<std::unique_ptr<Safetensors>> opened;
-  std::map<std::string_view, std::string_view> places;  // file by tensor
+  Places places;
   for (const std::string& name : files) {
     ASSIGN_OR_RETURN(const std::string path, PathOf(name));
-    auto file = Safetensors::Open(path);
+    auto file = Safetensors::Open(path, name);
     if (!file.ok()) {
       return Status(file.status().code(), fmt::format("{}: {}", name, file.status().message()))
           .WithField(name);
@@ -185,18 +221,9 @@ Result<std::vector<std::unique_ptr<Safetensors>>> HfFolder::OpenWeights() const 
     }
     opened.push_back(std::move(file).value());
   }
-  if (index.empty()) return opened;
-  ASSIGN_OR_RETURN(const nlohmann::json json, ParseHfJson(index, kIndex));
-  for (const auto& [tensor, file] : json["weight_map"].items()) {
-    const auto found = places.find(tensor);
-    if (found != places.end() && found->second == file.get_ref<const std::string&>()) continue;
-    return Corrupt(fmt::format("{} lists the tensor {} in {}, which does not hold it", kIndex,
-                               Shown(tensor), file.get_ref<const std::string&>()))
-        .WithField(Shown(tensor));
-  }
+  if (!index.empty()) RETURN_IF_ERROR(CheckIndex(index, places));
   return opened;
 }
-
 Result<std::vector<std::string>> HfFolder::FileNames() const {
   ASSIGN_OR_RETURN(const std::set<std::string> weights, WeightFiles(nullptr));
   std::vector<std::string> names(weights.begin(), weights.end());

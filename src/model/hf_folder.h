@@ -38,7 +38,7 @@ class HfFolder {
   base::Result<HfTextFiles> TextFiles(std::string& config) const;
 
   // The model's safetensors: model.safetensors, else what model.safetensors.index.json lists, in
-  // order of their names. Every tensor is there once, and every one that the index lists.
+  // order of their names. Every tensor is there once, and an index of these files lists each.
   // kUnsupported: neither is there, or too many files; kCorrupt: a file's name in the index is no
   // plain name, a file is missing or damaged; field() names file or tensor.
   base::Result<std::vector<std::unique_ptr<Safetensors>>> OpenWeights() const;

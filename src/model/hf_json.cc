@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace plumb::model {
@@ -32,19 +33,44 @@ uint32_t Depth(std::string_view text) {
   return deepest;
 }
 
+// "3, at \"eps\": N": the line of the `count`th byte, and what the line says up to it, on which the
+// parser stumbled.
+std::string Place(std::string_view text, size_t count) {
+  constexpr size_t kShownMax = 60;
+  const std::string_view before = text.substr(0, count);
+  const size_t line_begin = before.rfind('\n') + 1;  // npos + 1 == 0
+  std::string_view line = before.substr(std::min(line_begin, before.size()));
+  line.remove_prefix(line.size() - std::min(line.size(), kShownMax));
+  std::string shown(line.substr(std::min(line.find_first_not_of(" \t\r"), line.size())));
+  for (char& c : shown) {
+    if (c < 0x20 || c > 0x7e) c = '?';
+  }
+  const auto number = 1 + std::count(before.begin(), before.end(), '\n');
+  return shown.empty() ? fmt::format("{}", number) : fmt::format("{}, at {}", number, shown);
+}
+
 }  // namespace
 
 Result<json> ParseHfJson(std::string_view text, std::string_view file) {
   if (Depth(text) > kHfJsonDepthMax) {
     return Corrupt(fmt::format("{}: nested deeper than {}", file, kHfJsonDepthMax));
   }
-  json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!parsed.is_object()) return Corrupt(fmt::format("{}: not a JSON object", file));
-  return parsed;
+  try {
+    json parsed = json::parse(text);
+    if (!parsed.is_object()) return Corrupt(fmt::format("{}: not a JSON object", file));
+    return parsed;
+  } catch (const json::parse_error& error) {
+    return Corrupt(fmt::format("{}: not JSON in line {}", file, Place(text, error.byte)));
+  } catch (const json::exception&) {  // a number beyond any double
+    return Corrupt(fmt::format("{}: holds a number that is too large", file));
+  }
 }
 
 std::string HfObject::Name(const char* key) const { return fmt::format("{}: {}", file_, key); }
 
+Status HfObject::Missing(const char* key) const {
+  return Corrupt(fmt::format("{} is missing", Name(key))).WithField(Name(key));
+}
 Status HfObject::Wrong(const char* key, std::string_view wanted) const {
   return Corrupt(fmt::format("{} is not {}", Name(key), wanted)).WithField(Name(key));
 }
@@ -85,7 +111,7 @@ Result<std::optional<std::string>> HfObject::Text(const char* key) const {
 Result<uint64_t> HfObject::RequiredUnsigned(const char* key) const {
   ASSIGN_OR_RETURN(const std::optional<uint64_t> value, Unsigned(key));
   if (value) return *value;
-  return Corrupt(fmt::format("{} is missing", Name(key))).WithField(Name(key));
+  return Missing(key);
 }
 
 }  // namespace plumb::model

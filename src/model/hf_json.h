@@ -17,7 +17,7 @@ namespace plumb::model {
 constexpr uint32_t kHfJsonDepthMax = 64;
 
 // The object in `text`. kCorrupt: no JSON, no object, or nested deeper than kHfJsonDepthMax; the
-// message begins with `file`.
+// message begins with `file`, and shows the place where the text stops being JSON.
 base::Result<nlohmann::json> ParseHfJson(std::string_view text, std::string_view file);
 
 // Reads an object's values; absent and null are the same, nothing or the fallback, but for Absent.
@@ -42,6 +42,7 @@ class HfObject {
   base::Result<uint64_t> RequiredUnsigned(const char* key) const;
 
   // Statuses for this key.
+  base::Status Missing(const char* key) const;                            // kCorrupt
   base::Status Wrong(const char* key, std::string_view wanted) const;     // kCorrupt
   base::Status Refused(const char* key, std::string_view message) const;  // kUnsupported
 

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "model/families/deepseek_v41_config.h"
 
 namespace plumb::model {
 namespace {
@@ -194,6 +195,12 @@ Result<QuantizePlan> PlanQuantize(const Checkpoint& source, FileType type) {
   if (source.Unsigned("split.count").value_or(1) > 1) {
     return base::Unsupported("the file is one part of a split model; merge the parts first")
         .WithField("split.count");
+  }
+  if (IsDeepseekV41(source)) {
+    return base::Unsupported(
+               "DeepSeek-V4.1 is computed from its folder's own F8 and F4 values, which no type of "
+               "a GGUF file holds; use the folder as it is")
+        .WithField("general.architecture");
   }
   const ModelShape shape = ShapeOf(source);
   QuantizePlan plan{.type = type};

@@ -55,8 +55,8 @@ struct QuantizePlan {
 };
 
 // Borrows the checkpoint. Vectors, norms, expert gates and whatever is no weight stay as they are
-// (as F32 for kF32). kUnsupported: a tensor of a type that cannot be read here, or one part of a
-// file that was split; field() names the tensor.
+// (as F32 for kF32). kUnsupported: a tensor of a type that cannot be read here, one part of a
+// file that was split, or DeepSeek-V4.1; field() names the tensor or the key that says so.
 base::Result<QuantizePlan> PlanQuantize(const Checkpoint& source, FileType type);
 
 }  // namespace plumb::model

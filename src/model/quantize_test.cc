@@ -16,6 +16,7 @@
 
 #include "base/disk.h"
 #include "base/testing/scratch_folder.h"
+#include "model/families/deepseek_v41_config.h"
 #include "model/gguf_writer.h"
 #include "model/hf_checkpoint.h"
 #include "model/hf_text.h"
@@ -152,6 +153,11 @@ TEST(PlanQuantize, RefusesWhatItCannotRead) {
   EXPECT_THAT(plan.status().message(), HasSubstr("Q2_K"));
   const std::string part = GgufWriter().Value<uint16_t>("split.count", 2).Finish();
   EXPECT_EQ(PlanQuantize(*Parse(part), FileType::kQ4_0).status().code(), Code::kUnsupported);
+  const std::string deepseek =
+      GgufWriter().Text("general.architecture", kDeepseekArchitecture).Finish();
+  const base::Status status = PlanQuantize(*Parse(deepseek), FileType::kQ4_0).status();
+  EXPECT_EQ(status.code(), Code::kUnsupported);
+  EXPECT_THAT(status.message(), HasSubstr("use the folder as it is"));
 }
 
 TEST(FileType, HasANameBothWays) {

@@ -289,7 +289,8 @@ Result<std::unique_ptr<Safetensors>> Safetensors::Parse(std::span<const std::byt
   return file;
 }
 
-Result<std::unique_ptr<Safetensors>> Safetensors::Open(const std::string& path) {
+Result<std::unique_ptr<Safetensors>> Safetensors::Open(const std::string& path,
+                                                       std::string_view name) {
   auto mapped = base::MappedFile::Open(path);
   if (!mapped.ok()) {
     // Its message holds the path, which may be the server's secret: replaced.
@@ -302,6 +303,7 @@ Result<std::unique_ptr<Safetensors>> Safetensors::Open(const std::string& path) 
   }
   ASSIGN_OR_RETURN(auto file, Parse((*mapped)->bytes()));
   file->file_ = *std::move(mapped);
+  file->name_ = name;
   return file;
 }
 

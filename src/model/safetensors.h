@@ -52,8 +52,10 @@ struct SafetensorsTensor {
 // the caller's bytes).
 class Safetensors {
  public:
-  // kNotFound; kInternal: cannot be mapped; and the errors of Parse. Messages hold no path.
-  static base::Result<std::unique_ptr<Safetensors>> Open(const std::string& path);
+  // `name` is what name() says. kNotFound; kInternal: cannot be mapped; and the errors of Parse.
+  // Messages hold no path.
+  static base::Result<std::unique_ptr<Safetensors>> Open(const std::string& path,
+                                                         std::string_view name = "");
   // kCorrupt: not safetensors, truncated, or inconsistent (sizes that do not fit the shape, tensors
   // that overlap, leave a gap or leave the file, a name that occurs twice); kUnsupported: a type
   // unknown to the format or a size beyond the limits above. Messages name the tensor.
@@ -61,10 +63,13 @@ class Safetensors {
 
   std::span<const SafetensorsTensor> tensors() const { return tensors_; }  // by their place
   uint64_t file_bytes() const { return bytes_.size(); }
+  // What its folder calls the file; empty after Parse.
+  const std::string& name() const { return name_; }
 
  private:
   Safetensors() = default;
   std::unique_ptr<base::MappedFile> file_;  // null after Parse
+  std::string name_;
   std::span<const std::byte> bytes_;
   std::vector<SafetensorsTensor> tensors_;
 };

@@ -122,7 +122,8 @@ class ConfigReader {
   }
   Status Real(const HfObject& object, const char* key, double min, double max, double& out) const {
     ASSIGN_OR_RETURN(const auto value, object.Number(key));
-    if (!value || !(*value >= min && *value <= max)) {
+    if (!value) return object.Missing(key);
+    if (!(*value >= min && *value <= max)) {
       return object.Wrong(key, fmt::format("a number in [{:g}, {:g}]", min, max));
     }
     out = *value;
@@ -189,7 +190,8 @@ Status ConfigReader::Rope() {
   RETURN_IF_ERROR(Real(text_, "rope_theta", 1.001, 1e12, c_.rope_base));
   RETURN_IF_ERROR(Real(text_, "compress_rope_theta", 1.001, 1e12, c_.rope_base_compress));
   const json* found = text_.Find("rope_scaling");
-  if (found == nullptr) return base::OkStatus();
+  if (text_.Absent("rope_scaling")) return text_.Missing("rope_scaling");
+  if (found == nullptr) return base::OkStatus();  // null: positions are not stretched
   if (!found->is_object()) return text_.Wrong("rope_scaling", "an object");
   const HfObject rope(*found, fmt::format("{}: rope_scaling", kTextFile));
   if (!rope.Has("rope_type") && !rope.Has("type")) return rope.Wrong("rope_type", "there");
@@ -310,6 +312,9 @@ Status ConfigReader::AssignSources(const std::vector<uint64_t>& kv,
 Status ConfigReader::Candidates() {
   constexpr const char* kKey = "candidate_source_layer_id";
   ASSIGN_OR_RETURN(const auto source, text_.Unsigned(kKey));
+  for (const CountField& field : kCandidateCounts) {
+    if (!source && text_.Has(field.key)) return text_.Missing(kKey);
+  }
   if (!source) return base::OkStatus();
   if (*source >= c_.layer_count || *source < c_.decoder_begin || !c_.layers[*source].owns_index) {
     return text_.Wrong(kKey, "an index source of the decoder");

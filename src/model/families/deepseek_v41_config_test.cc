@@ -150,9 +150,14 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"/text_config/head_dim", "500", kBad, "head_dim"},
         Case{"/text_config/num_hidden_layers", "1000", kBad, "num_hidden_layers"},
         Case{"/text_config/rms_norm_eps", "0", kBad, "rms_norm_eps"},
-        Case{"/text_config/rms_norm_eps", "null", kBad, "rms_norm_eps"},
+        Case{"/text_config/rms_norm_eps", "null", kBad, "rms_norm_eps is missing"},
+        Case{"/text_config/rms_norm_eps", "", kBad, "rms_norm_eps is missing"},
+        Case{"/text_config/hc_eps", "", kBad, "hc_eps is missing"},
+        Case{"/text_config/hc_eps", "true", kBad, "hc_eps is not a number"},
+        Case{"/text_config/rope_theta", "", kBad, "rope_theta is missing"},
+        Case{"/text_config/rope_scaling", "", kBad, "rope_scaling is missing"},
         Case{"/text_config/rope_theta", "-3", kBad, "rope_theta"},
-        Case{"/text_config/swiglu_limit", "", kBad, "swiglu_limit"},
+        Case{"/text_config/swiglu_limit", "", kBad, "swiglu_limit is missing"},
         Case{"/text_config/o_groups", "7", kBad, "divisor"},
         Case{"/text_config/qk_rope_head_dim", "256", kBad, "qk_rope_head_dim"},
         Case{"/text_config/num_experts_per_tok", "65", kBad, "num_experts_per_tok"},
@@ -184,6 +189,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"/text_config/index_k_source_layer_ids", "[2]", kNot, "index_k_source_layer_ids"},
         Case{"/text_config/candidate_source_layer_id", "14", kBad, "candidate_source_layer_id"},
         Case{"/text_config/candidate_source_layer_id", "21", kBad, "candidate_source_layer_id"},
+        Case{"/text_config/candidate_source_layer_id", "", kBad,
+             "candidate_source_layer_id is missing"},
         Case{"/text_config/candidate_block_size", "0", kBad, "candidate_block_size"},
         // Features.
         Case{"/text_config/hidden_act", "\"gelu\"", kNot, "hidden_act"},
@@ -215,6 +222,17 @@ TEST(DeepseekConfig, RefusesWhatIsNoJson) {
   EXPECT_EQ(ReadDeepseekConfig("{", "").status().code(), Code::kCorrupt);
   EXPECT_EQ(ReadDeepseekConfig("[]", "").status().code(), Code::kCorrupt);
   EXPECT_EQ(ReadDeepseekConfig("", "").status().code(), Code::kCorrupt);
+  // What Python writes for a value that is no number is no JSON; the line says which key has it.
+  std::string config = Released().dump(1);
+  const std::string key = "\"rms_norm_eps\": ";
+  const size_t begin = config.find(key) + key.size();
+  config.replace(begin, config.find(',', begin) - begin, "NaN");
+  const base::Status status = ReadDeepseekConfig(config, "").status();
+  EXPECT_EQ(status.code(), Code::kCorrupt);
+  EXPECT_THAT(status.message(), testing::MatchesRegex("config.json: not JSON in line [0-9]+, at "
+                                                      "\"rms_norm_eps\": N"));
+  config.replace(begin, 3, "1e999");
+  EXPECT_THAT(ReadDeepseekConfig(config, "").status().message(), HasSubstr("too large"));
 }
 
 TEST(DeepseekConfig, IsKnownByItsClassOrType) {

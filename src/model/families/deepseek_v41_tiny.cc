@@ -212,6 +212,7 @@ ordered_json TinyMaker::TextConfig() const {
       {"hc_eps", 1e-6},
       {"num_nextn_predict_layers", s_.draft_blocks},
   };
+  text["rope_scaling"] = nullptr;
   if (s_.yarn) {
     text["rope_scaling"] = {{"rope_type", "yarn"},
                             {"factor", 16},

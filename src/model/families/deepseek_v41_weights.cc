@@ -313,8 +313,11 @@ Result<DeepseekWeights> MapDeepseekWeights(const Checkpoint& checkpoint,
   const auto bad = FindNotFinite(mapper.jobs(), options.loader(), options.progress);
   if (bad) {
     const GgufTensor& tensor = mapper.Tensor(*bad);
-    return Corrupt(fmt::format("tensor {} holds a {} that is not finite", tensor.name,
-                               tensor.stored_type == kScale ? "scale" : "value"))
+    const std::string file = checkpoint.FileOf(tensor);
+    return Corrupt(fmt::format("tensor {} holds a {} that is not finite; {} is damaged: fetch it "
+                               "again",
+                               tensor.name, tensor.stored_type == kScale ? "scale" : "value",
+                               file.empty() ? "the model's file" : file))
         .WithField(std::string(tensor.name));
   }
   // Only now, since the scan read them in order.

@@ -1,8 +1,8 @@
 // model/families/engram.h
 // Engram: rows of large tables, looked up by hashes of the last tokens, added to the streams by a
-// gate. Which rows depends on token ids alone, so they are fetched from the mapped file ahead of
-// the step. Here are addresses and rows; the gate is in deepseek_v41.cc. Sources: DeepInfer 0.1.0
-// (models/v4_modules/engram.py, fill_engram_row), TileKernels' torch/engram.py.
+// gate. Which rows depends on token ids alone, so that a step asks for the pages of all its rows
+// before its first layer. Here are addresses and rows; the gate is in deepseek_engram.h. Sources:
+// DeepInfer 0.1.0 (models/v4_modules/engram.py, fill_engram_row), TileKernels' torch/engram.py.
 #pragma once
 
 #include <cstddef>
