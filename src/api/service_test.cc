@@ -37,8 +37,8 @@ TEST(Service, RoutesByExactPathAndMethod) {
   EXPECT_EQ(fixture.Get("/ready").status, 200);
   EXPECT_EQ(fixture.Get("/metrics").status, 200);
   EXPECT_EQ(fixture.Get("/v1/models").status, 200);
-  for (const char* path : {"/", "/v1", "/v1/", "/health/", "//health", "/Health", "/v1/chat", "*",
-                           "/v1/models/", "/v1/chat/completions/", "/v1//chat/completions"}) {
+  for (const char* path : {"/console", "/v1", "/v1/", "/health/", "//health", "/Health", "/v1/chat",
+                           "*", "/v1/models/", "/v1/chat/completions/", "/v1//chat/completions"}) {
     const net::HttpResponse response = fixture.Get(path);
     EXPECT_EQ(response.status, 404) << path;
     const json error = json::parse(response.body).at("error");
