@@ -1,4 +1,5 @@
-// cli/arithmetic.cc: words to options, behind cli/arithmetic.h.
+// cli/arithmetic.cc
+// See cli/arithmetic.h: words to options.
 #include "cli/arithmetic.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// cli/output_file.cc: looks before it writes, behind cli/output_file.h.
+// cli/output_file.cc
+// See cli/output_file.h: looks before it writes.
 #include "cli/output_file.h"
 
 #include <fmt/format.h>

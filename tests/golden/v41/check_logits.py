@@ -15,9 +15,9 @@ BOUNDS = {"f32": 1e-4, "kvq": 1e-3}
 # The largest logit must be that of the same token, unless the reference's two best are as near,
 # relative to the largest: some times the error that f32 sums show (4e-6).
 LOGITS_TIE = 1e-5
-# Where all positions agree, all is well. Else a position counts only where the gap between the last kept and the first dropped choice (expert,
-# row, block) was never narrower: what f32 sums cannot tell apart may go either way. Exact ties are
-# decided (lower index first), so they count.
+# Where all positions agree, all is well. Else a position counts only where the gap between the last
+# kept and the first dropped choice (expert, row, block) was never narrower: what f32 sums cannot
+# tell apart may go either way. Exact ties are decided (lower index first), so they count.
 NEAR_TIE = 2e-6
 # A value that is stored may lie on a rounding's tie as near as that; a flipped code then changes
 # what is selected. The reference tells: with this relative noise on its embedding (below f32's own)
@@ -52,7 +52,7 @@ def noisy(path, mode, tokens, seed):
 
 
 def judge(ours, theirs, bound):
-    """For each position the distance, whether it is too far, and whether another token is largest."""
+    """For each position: the distance, whether it is too far, whether another token leads."""
     size = np.abs(theirs).max(1)
     errors = np.abs(ours - theirs).max(1) / size
     best = np.sort(theirs, 1)[:, -2:]
