@@ -78,6 +78,25 @@ std::vector<Request> Conversation(uint32_t tokens) {
   return requests;
 }
 
+// Answers of more than a page each: a pool that takes their prompts runs out while they grow.
+std::vector<Request> LongAnswers(uint32_t tokens) {
+  base::Rng rng(12);
+  std::vector<Request> requests;
+  for (uint32_t i = 0; i < 4; ++i) {
+    Request request{.id = RequestId{i + 1}};
+    for (uint32_t count = 100 + 20 * i; count > 0; --count) {
+      request.prompt.push_back(TokenId{static_cast<uint32_t>(rng.Below(tokens))});
+    }
+    request.sampling = {.temperature = 0.8f,
+                        .ignore_end = true,
+                        .seed = rng.Next(),
+                        .tokens_max = 180,
+                        .logprobs = true};
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
 void ExpectSameBits(const Outcome& a, const Outcome& b) {
   ASSERT_EQ(a.answers.size(), b.answers.size());
   for (size_t i = 0; i < a.answers.size(); ++i) {
@@ -125,6 +144,17 @@ TEST(ResumeModel, ADeepseekGivesTheSameBitsFromItsCheckpoints) {
       AnswersOf(model, *tokenizer, requests,
                 {.prefix_cache = true, .prefill_rows_max = 37, .pages = 6, .at_once = true});
   ExpectSameBits(cold, short_of_pages);
+
+  const std::vector<Request> answers = LongAnswers(tokenizer->size());
+  const Outcome alone = AnswersOf(model, *tokenizer, answers, {});
+  EXPECT_EQ(alone.stats.preemptions, 0u);
+  for (const bool prefix_cache : {false, true}) {
+    const Outcome preempted = AnswersOf(
+        model, *tokenizer, answers,
+        {.prefix_cache = prefix_cache, .prefill_rows_max = 37, .pages = 5, .at_once = true});
+    ExpectSameBits(alone, preempted);
+    EXPECT_GT(preempted.stats.preemptions, 0u);
+  }
 }
 
 }  // namespace
