@@ -229,9 +229,9 @@ TEST(V41Golden, LongPromptsWithStoredFormatsWhereNothingIsChaotic) {
 
 // How far the largest logit is above the second.
 float Margin(std::span<const float> logits) {
-  std::vector<float> two(2);
-  std::partial_sort_copy(logits.begin(), logits.end(), two.begin(), two.end(), std::greater<>());
-  return two[0] - two[1];
+  std::vector<float> sorted(logits.begin(), logits.end());
+  std::nth_element(sorted.begin(), sorted.begin() + 1, sorted.end(), std::greater<>());
+  return sorted[0] - sorted[1];
 }
 
 // Greedy decoding until the reference's two best logits are nearer than can be told. Its file holds
