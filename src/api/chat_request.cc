@@ -8,7 +8,6 @@
 #include "api/json_fields.h"
 #include "api/message_fields.h"
 #include "api/response_format.h"
-#include "api/sampling_fields.h"
 #include "api/tool_fields.h"
 
 namespace plumb::api {
@@ -19,7 +18,6 @@ using base::Status;
 
 namespace {
 
-constexpr size_t kModelBytesMax = 256;
 constexpr int64_t kInt32Max = INT32_MAX;
 
 // What the fields add up to while the object is read.
@@ -28,7 +26,7 @@ struct Draft {
   ChatRequest request;
   std::optional<uint32_t> max_tokens;
   std::optional<uint32_t> max_completion_tokens;
-  bool stream_options_given = false;
+  StreamOptions stream_options = {};
   bool top_logprobs_given = false;
   CommonFields common = {};
 };
@@ -38,12 +36,6 @@ struct Field {
   std::string_view name;
   FieldReader read;
 };
-
-Status ReadModel(const JsonValue& value, const std::string& path, Draft& draft) {
-  ASSIGN_OR_RETURN(auto model, ReadString(value, path, kModelBytesMax));
-  draft.request.model = model.value_or("");
-  return base::OkStatus();
-}
 
 Status ReadMessageList(const JsonValue& value, const std::string& path, Draft& draft) {
   const MessageLimits limits{draft.limits.messages_max, draft.limits.content_parts_max,
@@ -61,27 +53,6 @@ Status ReadCount(const JsonValue& value, const std::string& path, std::optional<
 Status ReadSamples(const JsonValue& value, const std::string& path, Draft& draft) {
   ASSIGN_OR_RETURN(const auto samples, ReadInteger(value, path, {1, engine::kSamplesMax}));
   if (samples) draft.request.samples = static_cast<uint32_t>(*samples);
-  return base::OkStatus();
-}
-
-Status ReadStream(const JsonValue& value, const std::string& path, Draft& draft) {
-  ASSIGN_OR_RETURN(const auto stream, ReadBool(value, path));
-  draft.request.stream = stream.value_or(false);
-  return base::OkStatus();
-}
-
-Status ReadStreamOptions(const JsonValue& value, const std::string& path, Draft& draft) {
-  RETURN_IF_ERROR(CheckObject(value, path, 8));
-  draft.stream_options_given = !value.is_null();
-  for (const JsonMember& member : value.members) {
-    const std::string member_path = MemberPath(path, member.name);
-    ASSIGN_OR_RETURN(const auto flag, ReadBool(member.value, member_path));
-    if (member.name == "include_usage") {
-      draft.request.include_usage = flag.value_or(false);
-    } else if (member.name != "include_obfuscation") {  // padding against observers: never sent
-      return InvalidArgument(member_path, fmt::format("{} is not known here", member_path));
-    }
-  }
   return base::OkStatus();
 }
 
@@ -183,15 +154,14 @@ Status ReadThinkingMode(const JsonValue& value, const std::string& path, Draft& 
 
 constexpr Field kFields[] = {
     // Honoured. The extensions of api/common_fields.h are, too.
-    {"model", ReadModel},
     {"messages", ReadMessageList},
     {"max_tokens", [](const JsonValue& v, const std::string& p,
                       Draft& d) { return ReadCount(v, p, d.max_tokens); }},
     {"max_completion_tokens", [](const JsonValue& v, const std::string& p,
                                  Draft& d) { return ReadCount(v, p, d.max_completion_tokens); }},
     {"n", ReadSamples},
-    {"stream", ReadStream},
-    {"stream_options", ReadStreamOptions},
+    {"stream_options", [](const JsonValue& v, const std::string& p,
+                          Draft& d) { return ReadStreamOptions(v, p, d.stream_options); }},
     {"logprobs", ReadLogprobs},
     {"top_logprobs", ReadTopLogprobs},
     {"response_format", ReadFormat},
@@ -222,16 +192,7 @@ Status ReadMember(const JsonMember& member, Draft& draft) {
   const std::string path = MemberPath("", member.name);
   for (const Field& field : kFields)
     if (field.name == member.name) return field.read(member.value, path, draft);
-  ASSIGN_OR_RETURN(const bool common,
-                   ReadCommonField(member, path, draft.limits, draft.request, draft.common));
-  if (common) return base::OkStatus();
-  const SamplingLimits limits{.vocabulary_size = draft.limits.vocabulary_size};
-  ASSIGN_OR_RETURN(const bool known,
-                   ReadSamplingField(member, path, limits, draft.request.sampling));
-  if (known) return base::OkStatus();
-  return InvalidArgument(path, fmt::format("{} is not a field that this server knows; nothing is "
-                                           "ignored silently, so leave it out",
-                                           path));
+  return ReadSharedField(member, path, draft.limits, draft.request, draft.common);
 }
 
 // What only several fields together can tell.
@@ -239,7 +200,7 @@ Status CheckTogether(Draft& draft) {
   const ChatRequest& request = draft.request;
   if (request.model.empty()) return InvalidArgument("model", "model is missing");
   if (request.input.messages.empty()) return InvalidArgument("messages", "messages is missing");
-  if (draft.stream_options_given && !request.stream)
+  if (draft.stream_options.given && !request.stream)
     return InvalidArgument("stream_options", "stream_options is only taken with stream: true");
   if (draft.top_logprobs_given && request.sampling.top_logprobs > 0 && !request.sampling.logprobs)
     return InvalidArgument("top_logprobs", "top_logprobs is only taken with logprobs: true");
@@ -248,6 +209,7 @@ Status CheckTogether(Draft& draft) {
     return InvalidArgument("max_tokens",
                            "max_tokens and max_completion_tokens differ; give one of them");
   }
+  draft.request.include_usage = draft.stream_options.include_usage;
   draft.common.Apply(draft.request);
   draft.request.tokens_max = draft.max_tokens ? draft.max_tokens : draft.max_completion_tokens;
   draft.request.input.response_schema = SchemaToTell(request.grammar);

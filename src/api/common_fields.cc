@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include <string_view>
+#include <utility>
 
 #include "api/json_fields.h"
+#include "api/sampling_fields.h"
 
 namespace plumb::api {
 
@@ -16,6 +18,7 @@ using base::Status;
 
 namespace {
 
+constexpr size_t kModelBytesMax = 256;
 constexpr size_t kLabelBytesMax = 512;
 constexpr size_t kMetadataMax = 16;
 constexpr size_t kMetadataKeyBytesMax = 64;
@@ -60,7 +63,13 @@ Result<bool> ReadCommonField(const JsonMember& member, const std::string& path,
                              const RequestLimits& limits, GenerationRequest& request,
                              CommonFields& fields) {
   const JsonValue& value = member.value;
-  if (member.name == "seed") {
+  if (member.name == "model") {
+    ASSIGN_OR_RETURN(auto model, ReadString(value, path, kModelBytesMax));
+    request.model = std::move(model).value_or("");
+  } else if (member.name == "stream") {
+    ASSIGN_OR_RETURN(const auto stream, ReadBool(value, path));
+    request.stream = stream.value_or(false);
+  } else if (member.name == "seed") {
     // OpenAI's seed is any int64; the two's complement is the engine's 64-bit seed.
     ASSIGN_OR_RETURN(const auto seed, ReadInteger(value, path, {INT64_MIN, INT64_MAX}));
     request.seed_given = seed.has_value();
@@ -82,6 +91,35 @@ Result<bool> ReadCommonField(const JsonMember& member, const std::string& path,
     return false;
   }
   return true;
+}
+
+Status ReadSharedField(const JsonMember& member, const std::string& path,
+                       const RequestLimits& limits, GenerationRequest& request,
+                       CommonFields& fields) {
+  ASSIGN_OR_RETURN(const bool common, ReadCommonField(member, path, limits, request, fields));
+  if (common) return base::OkStatus();
+  const SamplingLimits sampling_limits{.vocabulary_size = limits.vocabulary_size};
+  ASSIGN_OR_RETURN(const bool sampling,
+                   ReadSamplingField(member, path, sampling_limits, request.sampling));
+  if (sampling) return base::OkStatus();
+  return InvalidArgument(path, fmt::format("{} is not a field that this server knows; nothing is "
+                                           "ignored silently, so leave it out",
+                                           path));
+}
+
+Status ReadStreamOptions(const JsonValue& value, const std::string& path, StreamOptions& out) {
+  RETURN_IF_ERROR(CheckObject(value, path, 8));
+  out.given = !value.is_null();
+  for (const JsonMember& member : value.members) {
+    const std::string member_path = MemberPath(path, member.name);
+    ASSIGN_OR_RETURN(const auto flag, ReadBool(member.value, member_path));
+    if (member.name == "include_usage") {
+      out.include_usage = flag.value_or(false);
+    } else if (member.name != "include_obfuscation") {  // padding against observers: never sent
+      return InvalidArgument(member_path, fmt::format("{} is not known here", member_path));
+    }
+  }
+  return base::OkStatus();
 }
 
 Status CheckLabel(const JsonValue& value, const std::string& path) {

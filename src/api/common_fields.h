@@ -1,7 +1,7 @@
 // api/common_fields.h
-// Fields that mean the same in every dialect of OpenAI's: our extensions (seed, ignore_eos,
-// deadline_ms, priority, speculation), service_tier, and labels for the caller's own books, which
-// are checked and have no effect. Read next: api/sampling_fields.h.
+// Fields that mean the same in every dialect of OpenAI's: model and stream, our extensions (seed,
+// ignore_eos, deadline_ms, priority, speculation), service_tier, and labels for the caller's own
+// books, which are checked and have no effect. Read next: api/sampling_fields.h.
 #pragma once
 
 #include <optional>
@@ -22,11 +22,25 @@ struct CommonFields {
   void Apply(GenerationRequest& out) const { out.priority = priority ? priority : tier_priority; }
 };
 
-// True when `member` is one of seed, ignore_eos, deadline_ms, priority, service_tier, speculation;
-// it then stands in `request` or `fields`. kInvalidArgument: out of range or of the wrong type.
+// True when `member` is one of model, stream, seed, ignore_eos, deadline_ms, priority,
+// service_tier, speculation; it then stands in `request` or `fields`. kInvalidArgument: out of
+// range or of the wrong type.
 base::Result<bool> ReadCommonField(const JsonMember& member, const std::string& path,
                                    const RequestLimits& limits, GenerationRequest& request,
                                    CommonFields& fields);
+
+// For the end of a dialect's table: a common field or one of api/sampling_fields.h; any other name
+// is refused.
+base::Status ReadSharedField(const JsonMember& member, const std::string& path,
+                             const RequestLimits& limits, GenerationRequest& request,
+                             CommonFields& fields);
+
+// stream_options of Chat Completions and Completions.
+struct StreamOptions {
+  bool given = false;
+  bool include_usage = false;
+};
+base::Status ReadStreamOptions(const JsonValue& value, const std::string& path, StreamOptions& out);
 
 // A label of at most 512 bytes, or null.
 base::Status CheckLabel(const JsonValue& value, const std::string& path);

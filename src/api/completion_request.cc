@@ -9,7 +9,6 @@
 #include "api/common_fields.h"
 #include "api/json_fields.h"
 #include "api/response_format.h"
-#include "api/sampling_fields.h"
 
 namespace plumb::api {
 
@@ -19,7 +18,6 @@ using base::Status;
 
 namespace {
 
-constexpr size_t kModelBytesMax = 256;
 constexpr int64_t kInt32Max = INT32_MAX;
 
 // What the fields add up to while the object is read.
@@ -27,7 +25,7 @@ struct Draft {
   const RequestLimits& limits;
   CompletionRequest request;
   CommonFields common;
-  bool stream_options_given = false;
+  StreamOptions stream_options = {};
   std::optional<uint32_t> max_tokens;
   std::optional<uint32_t> best_of;
 };
@@ -37,12 +35,6 @@ struct Field {
   std::string_view name;
   FieldReader read;
 };
-
-Status ReadModel(const JsonValue& value, const std::string& path, Draft& draft) {
-  ASSIGN_OR_RETURN(auto model, ReadString(value, path, kModelBytesMax));
-  draft.request.model = model.value_or("");
-  return base::OkStatus();
-}
 
 Status AddPrompt(const JsonValue& value, const std::string& path, JsonKind kind, Draft& draft) {
   if (value.kind != kind) {
@@ -111,27 +103,6 @@ Status ReadEcho(const JsonValue& value, const std::string& path, Draft& draft) {
   return base::OkStatus();
 }
 
-Status ReadStream(const JsonValue& value, const std::string& path, Draft& draft) {
-  ASSIGN_OR_RETURN(const auto stream, ReadBool(value, path));
-  draft.request.stream = stream.value_or(false);
-  return base::OkStatus();
-}
-
-Status ReadStreamOptions(const JsonValue& value, const std::string& path, Draft& draft) {
-  RETURN_IF_ERROR(CheckObject(value, path, 8));
-  draft.stream_options_given = !value.is_null();
-  for (const JsonMember& member : value.members) {
-    const std::string member_path = MemberPath(path, member.name);
-    ASSIGN_OR_RETURN(const auto flag, ReadBool(member.value, member_path));
-    if (member.name == "include_usage") {
-      draft.request.include_usage = flag.value_or(false);
-    } else if (member.name != "include_obfuscation") {  // padding against observers: never sent
-      return InvalidArgument(member_path, fmt::format("{} is not known here", member_path));
-    }
-  }
-  return base::OkStatus();
-}
-
 Status ReadFormat(const JsonValue& value, const std::string& path, Draft& draft) {
   ASSIGN_OR_RETURN(draft.request.grammar, ReadResponseFormat(value, path));
   return base::OkStatus();
@@ -139,7 +110,6 @@ Status ReadFormat(const JsonValue& value, const std::string& path, Draft& draft)
 
 constexpr Field kFields[] = {
     // Honoured.
-    {"model", ReadModel},
     {"prompt", ReadPrompts},
     {"suffix", ReadSuffix},
     {"max_tokens", ReadMaxTokens},
@@ -147,8 +117,8 @@ constexpr Field kFields[] = {
     {"best_of", ReadBestOf},
     {"logprobs", ReadLogprobs},
     {"echo", ReadEcho},
-    {"stream", ReadStream},
-    {"stream_options", ReadStreamOptions},
+    {"stream_options", [](const JsonValue& v, const std::string& p,
+                          Draft& d) { return ReadStreamOptions(v, p, d.stream_options); }},
     {"response_format", ReadFormat},
     // Checked and ignored: they do not change the answer.
     {"user", [](const JsonValue& v, const std::string& p, Draft&) { return CheckLabel(v, p); }},
@@ -160,16 +130,7 @@ Status ReadMember(const JsonMember& member, Draft& draft) {
   const std::string path = MemberPath("", member.name);
   for (const Field& field : kFields)
     if (field.name == member.name) return field.read(member.value, path, draft);
-  const SamplingLimits limits{.vocabulary_size = draft.limits.vocabulary_size};
-  ASSIGN_OR_RETURN(const bool sampling,
-                   ReadSamplingField(member, path, limits, draft.request.sampling));
-  if (sampling) return base::OkStatus();
-  ASSIGN_OR_RETURN(const bool common,
-                   ReadCommonField(member, path, draft.limits, draft.request, draft.common));
-  if (common) return base::OkStatus();
-  return InvalidArgument(path, fmt::format("{} is not a field that this server knows; nothing is "
-                                           "ignored silently, so leave it out",
-                                           path));
+  return ReadSharedField(member, path, draft.limits, draft.request, draft.common);
 }
 
 Status CheckSuffix(const CompletionRequest& request) {
@@ -186,7 +147,7 @@ Status CheckTogether(Draft& draft) {
   CompletionRequest& request = draft.request;
   if (request.model.empty()) return InvalidArgument("model", "model is missing");
   if (request.prompts.empty()) return InvalidArgument("prompt", "prompt is missing");
-  if (draft.stream_options_given && !request.stream)
+  if (draft.stream_options.given && !request.stream)
     return InvalidArgument("stream_options", "stream_options is only taken with stream: true");
   RETURN_IF_ERROR(CheckSuffix(request));
   request.samples = draft.best_of.value_or(request.choices);
@@ -202,6 +163,7 @@ Status CheckTogether(Draft& draft) {
   request.empty = draft.max_tokens == 0u;
   request.tokens_max = std::max(1u, draft.max_tokens.value_or(kCompletionTokensDefault));
   request.tokens_max_clips = !draft.max_tokens;  // nobody asked for the default
+  draft.request.include_usage = draft.stream_options.include_usage;
   draft.common.Apply(request);
   return base::OkStatus();
 }

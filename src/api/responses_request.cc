@@ -12,7 +12,6 @@
 #include "api/json_writer.h"
 #include "api/response_format.h"
 #include "api/responses_messages.h"
-#include "api/sampling_fields.h"
 #include "api/tool_fields.h"
 
 namespace plumb::api {
@@ -23,7 +22,6 @@ using base::Status;
 
 namespace {
 
-constexpr size_t kModelBytesMax = 256;
 constexpr size_t kIdBytesMax = 256;
 constexpr size_t kWordBytesMax = 64;
 constexpr size_t kIncludeMax = 32;
@@ -85,12 +83,6 @@ Status ReadInputItems(const JsonValue& value, const std::string& path, Draft& dr
 Status ReadLength(const JsonValue& value, const std::string& path, Draft& draft) {
   ASSIGN_OR_RETURN(const auto count, ReadInteger(value, path, {1, INT32_MAX}));
   if (count) draft.request.tokens_max = static_cast<uint32_t>(*count);
-  return base::OkStatus();
-}
-
-Status ReadStream(const JsonValue& value, const std::string& path, Draft& draft) {
-  ASSIGN_OR_RETURN(const auto stream, ReadBool(value, path));
-  draft.request.stream = stream.value_or(false);
   return base::OkStatus();
 }
 
@@ -282,15 +274,12 @@ Status ReadTo(const JsonValue& value, const std::string& path, Draft& draft) {
 
 constexpr Field kFields[] = {
     // Honoured.
-    {"model", [](const JsonValue& v, const std::string& p,
-                 Draft& d) { return ReadInto(v, p, kModelBytesMax, d.request.model); }},
     {"input", ReadInputItems},
     {"instructions", ReadTo<&Draft::instructions, SIZE_MAX>},
     {"previous_response_id", ReadTo<&Draft::previous, kIdBytesMax>},
     {"store", ReadStore},
     {"background", ReadBackground},
     {"max_output_tokens", ReadLength},
-    {"stream", ReadStream},
     {"stream_options", ReadStreamOptions},
     {"top_logprobs", ReadTopLogprobs},
     {"include", ReadInclude},
@@ -323,16 +312,7 @@ Status ReadMember(const JsonMember& member, Draft& draft) {
   const std::string path = MemberPath("", member.name);
   for (const Field& field : kFields)
     if (field.name == member.name) return field.read(member.value, path, draft);
-  ASSIGN_OR_RETURN(const bool common,
-                   ReadCommonField(member, path, draft.limits, draft.request, draft.common));
-  if (common) return base::OkStatus();
-  const SamplingLimits limits{.vocabulary_size = draft.limits.vocabulary_size};
-  ASSIGN_OR_RETURN(const bool known,
-                   ReadSamplingField(member, path, limits, draft.request.sampling));
-  if (known) return base::OkStatus();
-  return InvalidArgument(path, fmt::format("{} is not a field that this server knows; nothing is "
-                                           "ignored silently, so leave it out",
-                                           path));
+  return ReadSharedField(member, path, draft.limits, draft.request, draft.common);
 }
 
 // The whole conversation: instructions are of this answer alone, items go on.
