@@ -2,19 +2,14 @@
 // The real service behind the real HTTP server on a loopback port, with a scripted generator in
 // place of a model: what a browser has to survive can be asked for by name (kScripts). Prints its
 // address, and ends when its standard input does, so that no test leaves one behind.
+#include "api/testing/scripted_server.h"
+
 #include <iostream>
 #include <iterator>
 #include <limits>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "api/service.h"
-#include "api/testing/byte_vocabulary.h"
-#include "api/testing/deepseek_vocabulary.h"
-#include "api/testing/fake_generator.h"
-#include "net/http_server.h"
 
 namespace plumb::browser {
 namespace {
@@ -93,52 +88,6 @@ struct Flags {
   bool deepseek = false;
 };
 
-// The parts that `plumb serve` has, in the same order.
-struct Server {
-  explicit Server(const Flags& flags)
-      : tokenizer(flags.deepseek ? api::testing::MakeDeepseekTokenizer()
-                                 : api::testing::MakeByteTokenizer()),
-        chat_format(flags.deepseek ? api::testing::MakeDeepseekFormat(*tokenizer)
-                                   : api::testing::MakeChatFormat(*tokenizer)),
-        keys(tenancy::ApiKeys::FromKeys(flags.keys).value()),
-        service(Config(), {generator,
-                           *tokenizer,
-                           *chat_format,
-                           keys,
-                           metrics,
-                           logger,
-                           clock,
-                           [] { return base::OkStatus(); },
-                           {},
-                           &grammars}) {
-    generator.Start();
-    net::HttpServerOptions options;
-    options.port = 0;
-    http = net::HttpServer::Start(options, service).value();
-  }
-  ~Server() { http->Shutdown(); }
-
-  static api::ServiceConfig Config() {
-    api::ServiceConfig config;
-    config.model = {
-        .names = {"scripted", "scripted-alias"}, .created = 1700000000, .context_max = kContextMax};
-    config.generations.system_fingerprint = "plumb-test";
-    config.generations.context_max = kContextMax;
-    return config;
-  }
-
-  std::unique_ptr<text::Tokenizer> tokenizer;
-  std::unique_ptr<text::ChatFormat> chat_format;
-  text::GrammarCompiler grammars{*tokenizer};
-  tenancy::ApiKeys keys;
-  telemetry::Metrics metrics{api::Service::RoutePatterns(), "0", "scripted"};
-  telemetry::Logger logger{{.level = telemetry::LogLevel::kOff}};
-  base::SystemClock clock;
-  api::testing::FakeGenerator generator{*tokenizer, Play};
-  api::Service service;
-  std::unique_ptr<net::HttpServer> http;
-};
-
 int Main(int argc, char** argv) {
   Flags flags;
   for (int i = 1; i < argc; ++i) {
@@ -152,8 +101,14 @@ int Main(int argc, char** argv) {
       return 2;
     }
   }
-  const Server server(flags);
-  std::cout << "http://127.0.0.1:" << server.http->port() << "/" << std::endl;
+  const api::testing::ScriptedServer server(
+      flags.deepseek ? api::testing::DeepseekModel() : api::testing::ByteModel(), Play,
+      {.api_keys = flags.keys,
+       .model_names = {"scripted", "scripted-alias"},
+       .context_max = kContextMax,
+       .service = {},
+       .http = {.port = 0}});
+  std::cout << "http://127.0.0.1:" << server.port() << "/" << std::endl;
   std::cin.ignore(std::numeric_limits<std::streamsize>::max());
   return 0;
 }

@@ -12,13 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "api/service.h"
-#include "api/testing/byte_vocabulary.h"
-#include "api/testing/deepseek_vocabulary.h"
-#include "api/testing/fake_generator.h"
+#include "api/testing/scripted_server.h"
 #include "base/disk.h"
 #include "net/http_client.h"
-#include "net/http_server.h"
 #include "net/sse.h"
 #include "talk.h"
 
@@ -69,56 +65,32 @@ class Script {
   bool hang_ = false;
 };
 
-// The parts that `plumb serve` has, in the same order.
+// A server that takes its answers from a script.
 struct Server {
   Server(std::vector<std::string> api_keys, const std::string& model,
          std::vector<std::string> origins)
-      : tokenizer(model == "deepseek" ? api::testing::MakeDeepseekTokenizer()
-                  : model == "fim"    ? api::testing::MakeFimTokenizer()
-                                      : api::testing::MakeByteTokenizer()),
-        chat_format(model == "deepseek" ? api::testing::MakeDeepseekFormat(*tokenizer)
-                                        : api::testing::MakeChatFormat(*tokenizer)),
-        keys(tenancy::ApiKeys::FromKeys(api_keys).value()),
-        service(Config(std::move(origins)), {generator,
-                                             *tokenizer,
-                                             *chat_format,
-                                             keys,
-                                             metrics,
-                                             logger,
-                                             clock,
-                                             [] { return base::OkStatus(); },
-                                             {},
-                                             &grammars}) {
-    generator.Start();
-    net::HttpServerOptions options;
-    options.port = 0;
-    options.limits.body_bytes_max = 64 << 10;
-    options.drain_paths = api::Service::DrainPaths();
-    http = net::HttpServer::Start(options, service).value();
-  }
-  ~Server() { http->Shutdown(); }
+      : http(
+            Model(model), [this](const engine::Request&, uint32_t i) { return script.Answer(i); },
+            Options(std::move(api_keys), std::move(origins))) {}
 
-  static api::ServiceConfig Config(std::vector<std::string> origins) {
-    api::ServiceConfig config;
-    config.cors = api::CorsPolicy::FromOrigins(std::move(origins)).value();
-    config.model = {.names = {"fake"}, .created = 1700000000, .context_max = kContextMax};
-    config.generations.system_fingerprint = "plumb-test";
-    config.generations.context_max = kContextMax;
-    return config;
+  static api::testing::ScriptedModel Model(const std::string& name) {
+    if (name == "deepseek") return api::testing::DeepseekModel();
+    return name == "fim" ? api::testing::FimModel() : api::testing::ByteModel();
+  }
+  static api::testing::ScriptedServerOptions Options(std::vector<std::string> api_keys,
+                                                     std::vector<std::string> origins) {
+    api::testing::ScriptedServerOptions options{.api_keys = std::move(api_keys),
+                                                .model_names = {"fake"},
+                                                .context_max = kContextMax,
+                                                .service = {},
+                                                .http = {.port = 0}};
+    options.service.cors = api::CorsPolicy::FromOrigins(std::move(origins)).value();
+    options.http.limits.body_bytes_max = 64 << 10;
+    return options;
   }
 
-  std::unique_ptr<text::Tokenizer> tokenizer;
-  std::unique_ptr<text::ChatFormat> chat_format;
-  text::GrammarCompiler grammars{*tokenizer};
-  tenancy::ApiKeys keys;
-  telemetry::Metrics metrics{api::Service::RoutePatterns(), "0", "fake"};
-  telemetry::Logger logger{{.level = telemetry::LogLevel::kOff}};
-  base::SystemClock clock;
   Script script;
-  api::testing::FakeGenerator generator{
-      *tokenizer, [this](const engine::Request&, uint32_t i) { return script.Answer(i); }};
-  api::Service service;
-  std::unique_ptr<net::HttpServer> http;
+  api::testing::ScriptedServer http;
 };
 
 // Plays line by line; the request is sent when `expect` is reached.
@@ -161,9 +133,9 @@ class Player {
     } else if (line.word == "hang") {
       server().script.Hang();
     } else if (line.word == "idle") {
-      while (server().service.live_requests() > 0) std::this_thread::yield();
+      while (server().http.service().live_requests() > 0) std::this_thread::yield();
     } else if (line.word == "drain") {
-      server().service.BeginDrain();
+      server().http.service().BeginDrain();
     } else if (line.word == "request") {
       const size_t space = line.rest.find(' ');
       const auto method = net::MethodFromName(line.rest.substr(0, space));
@@ -204,10 +176,10 @@ class Player {
 
   std::optional<std::string> Ask(int status) {
     auto url =
-        net::ParseHttpUrl("http://127.0.0.1:" + std::to_string(server().http->port()) + path_);
+        net::ParseHttpUrl("http://127.0.0.1:" + std::to_string(server().http.port()) + path_);
     if (!url.ok()) return url.status().ToString();
     request_.url = *url;
-    auto response = net::Fetch(request_, {}, server().clock, nullptr);
+    auto response = net::Fetch(request_, {}, server().http.clock(), nullptr);
     if (!response.ok()) return response.status().ToString();
     answered_ = true;
     response_ = *std::move(response);

@@ -1,0 +1,103 @@
+// api/testing/scripted_server.h
+// Tests only. The parts that `plumb serve` has, in the same order, on a loopback port, with a
+// scripted generator in place of a model: what transcripts, browsers and load generators talk to.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/service.h"
+#include "api/testing/byte_vocabulary.h"
+#include "api/testing/deepseek_vocabulary.h"
+#include "api/testing/fake_generator.h"
+#include "net/http_server.h"
+
+namespace plumb::api::testing {
+
+// A tokenizer, and how its model wants to be talked to. A resource type that moves.
+struct ScriptedModel {
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  std::unique_ptr<text::ChatFormat> chat_format;
+};
+// One token per byte, and a template.
+inline ScriptedModel ByteModel() {
+  ScriptedModel model{MakeByteTokenizer(), nullptr};
+  model.chat_format = MakeChatFormat(*model.tokenizer);
+  return model;
+}
+// With tokens for filling in the middle.
+inline ScriptedModel FimModel() {
+  ScriptedModel model{MakeFimTokenizer(), nullptr};
+  model.chat_format = MakeChatFormat(*model.tokenizer);
+  return model;
+}
+// With DeepSeek-V4.1's chat format.
+inline ScriptedModel DeepseekModel() {
+  ScriptedModel model{MakeDeepseekTokenizer(), nullptr};
+  model.chat_format = MakeDeepseekFormat(*model.tokenizer);
+  return model;
+}
+
+struct ScriptedServerOptions {
+  std::vector<std::string> api_keys;
+  std::vector<std::string> model_names;
+  uint32_t context_max = 0;  // tokens
+  ServiceConfig service;     // its model and its generations' context are filled in
+  net::HttpServerOptions http;
+};
+
+// A resource type. Thread: any.
+class ScriptedServer {
+ public:
+  // Listens from here on, on options.http.port: where that is 0, on a port that is free.
+  ScriptedServer(ScriptedModel model, FakeScript script, ScriptedServerOptions options)
+      : model_(std::move(model)),
+        keys_(tenancy::ApiKeys::FromKeys(options.api_keys).value()),
+        metrics_(Service::RoutePatterns(), "0", options.model_names.front()),
+        generator_(*model_.tokenizer, std::move(script)),
+        service_(Completed(options), {generator_,
+                                      *model_.tokenizer,
+                                      *model_.chat_format,
+                                      keys_,
+                                      metrics_,
+                                      logger_,
+                                      clock_,
+                                      [] { return base::OkStatus(); },
+                                      {},
+                                      &grammars_}) {
+    generator_.Start();
+    options.http.drain_paths = Service::DrainPaths();
+    http_ = net::HttpServer::Start(std::move(options.http), service_).value();
+  }
+  ~ScriptedServer() { http_->Shutdown(); }
+  ScriptedServer(const ScriptedServer&) = delete;
+  ScriptedServer& operator=(const ScriptedServer&) = delete;
+
+  uint16_t port() const { return http_->port(); }
+  Service& service() { return service_; }
+  const base::Clock& clock() const { return clock_; }
+
+ private:
+  static ServiceConfig Completed(const ScriptedServerOptions& options) {
+    ServiceConfig config = options.service;
+    config.model = {
+        .names = options.model_names, .created = 1700000000, .context_max = options.context_max};
+    config.generations.system_fingerprint = "plumb-test";
+    config.generations.context_max = options.context_max;
+    return config;
+  }
+
+  const ScriptedModel model_;
+  text::GrammarCompiler grammars_{*model_.tokenizer};
+  const tenancy::ApiKeys keys_;
+  telemetry::Metrics metrics_;
+  telemetry::Logger logger_{{.level = telemetry::LogLevel::kOff}};
+  const base::SystemClock clock_;
+  FakeGenerator generator_;
+  Service service_;
+  std::unique_ptr<net::HttpServer> http_;
+};
+
+}  // namespace plumb::api::testing
