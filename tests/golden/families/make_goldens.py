@@ -2,8 +2,9 @@
 # make_goldens.py, after: pip install -r requirements.txt
 # Makes a small random checkpoint per family with `transformers` (config.json, model.safetensors)
 # and the logits that transformers computes from it in f32: once as it is, once with keys and values
-# rounded to f16, as plumb stores them. The tests read only what is committed. Regenerate only in a
-# commit that says why.
+# rounded to f16, as plumb stores them. qwen3_f8 has its matrices in F8_E4M3 with a scale for each
+# block (transformers gets them widened). The tests read only what is committed. Regenerate only in
+# a commit that says why.
 
 import datetime
 import hashlib
@@ -14,6 +15,7 @@ import platform
 import shutil
 import sys
 
+import safetensors.torch
 import torch
 import transformers
 
@@ -24,6 +26,9 @@ SHAPE = dict(vocab_size=48, hidden_size=64, num_hidden_layers=2, num_attention_h
 NARROW = {**SHAPE, "hidden_size": 48}
 LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
               original_max_position_embeddings=64)
+F8_BLOCK = (24, 40)  # outputs, inputs: cuts the matrices unevenly
+SEEDS = dict(llama=1, mistral=2, qwen2=3, qwen3=4, qwen3_moe=5, qwen3_moe_plain=6, mixtral=7,
+             gemma3_text=8, qwen3_f8=9)
 LENGTHS = (1, 5, 33, 150)  # of the prompts; a page holds 128 tokens
 
 
@@ -39,6 +44,8 @@ def families():
             **SHAPE, tie_word_embeddings=True)), torch.float32),
         "qwen3": (t.Qwen3ForCausalLM(t.Qwen3Config(
             **SHAPE, head_dim=32, tie_word_embeddings=True)), torch.bfloat16),
+        "qwen3_f8": (t.Qwen3ForCausalLM(t.Qwen3Config(
+            **SHAPE, head_dim=32)), torch.float32),
         "qwen3_moe": (t.Qwen3MoeForCausalLM(t.Qwen3MoeConfig(
             **NARROW, head_dim=16, num_experts=7, num_experts_per_tok=3, norm_topk_prob=True,
             moe_intermediate_size=24, decoder_sparse_step=1)), torch.float32),
@@ -68,6 +75,38 @@ def randomise(model, generator):
             parameter.data = base + 0.2 * noise
         elif name.endswith("gate.weight"):  # routers: far from ties
             parameter.data = torch.randn(parameter.shape, generator=generator)
+
+
+def to_f8(weight):
+    """F8_E4M3 values, a scale for each block, and what they stand for in f32."""
+    stored = torch.empty(weight.shape, dtype=torch.float8_e4m3fn)
+    widened = torch.empty_like(weight)
+    counts = [-(-size // block) for size, block in zip(weight.shape, F8_BLOCK)]
+    scales = torch.empty(counts)
+    for i in range(counts[0]):
+        for k in range(counts[1]):
+            at = (slice(i * F8_BLOCK[0], (i + 1) * F8_BLOCK[0]),
+                  slice(k * F8_BLOCK[1], (k + 1) * F8_BLOCK[1]))
+            scales[i, k] = weight[at].abs().max() / 448
+            stored[at] = (weight[at] / scales[i, k]).to(torch.float8_e4m3fn)
+            widened[at] = stored[at].float() * scales[i, k]
+    return stored, scales, widened
+
+
+def store_matrices_as_f8(folder, model):
+    """Rewrites the checkpoint that `model` was saved as, and gives `model` what a reader gets."""
+    tensors = safetensors.torch.load_file(folder / "model.safetensors")
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.Linear) and name != "lm_head":
+            stored, scales, widened = to_f8(module.weight.data)
+            tensors[f"{name}.weight"] = stored
+            tensors[f"{name}.weight_scale_inv"] = scales
+            module.weight.data = widened
+    safetensors.torch.save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    (folder / "model.safetensors").chmod(0o644)
+    config = json.loads((folder / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "fp8", "weight_block_size": F8_BLOCK}
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
 
 
 def rounded_attention(eager):
@@ -105,6 +144,8 @@ def make(name, seed):
     # What a reader gets: the stored weights, widened.
     model = type(model).from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
     model.eval()
+    if name.endswith("_f8"):
+        store_matrices_as_f8(folder, model)
     prompts = []
     for length in LENGTHS:
         tokens = torch.randint(3, SHAPE["vocab_size"], (length,), generator=generator).tolist()
@@ -129,9 +170,8 @@ def main():
                 "versions": {"python": platform.python_version(), **{
                     p: importlib.metadata.version(p)
                     for p in ("torch", "transformers", "safetensors")}}}
-    for seed, name in enumerate(families(), 1):
-        if name in names:
-            make(name, seed)
+    for name in names:
+        make(name, SEEDS[name])
     manifest["sha256"] = {
         str(path.relative_to(HERE)): hashlib.sha256(path.read_bytes()).hexdigest()
         for folder in sorted(families()) for path in sorted((HERE / folder).iterdir())}
