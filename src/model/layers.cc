@@ -69,6 +69,7 @@ ModelInfo DescribeModel(const Checkpoint& checkpoint, const Config& config,
   info.architecture = config.architecture;
   info.name = config.name;
   info.vocabulary_size = config.vocabulary;
+  info.hidden_width = config.embedding;
   info.context_max = ContextMax(config, options);
   info.page_bytes = LayoutOfPages(config, options).page_bytes();
   for (const GgufTensor& tensor : checkpoint.tensors()) info.parameters += tensor.elements;
@@ -88,7 +89,8 @@ ForwardPass::ForwardPass(const Config& config, const LoadOptions& options)
       batch_({.rows_max = options.rows_max,
               .logits_rows_max = options.logits_rows_max,
               .context_max = ContextMax(config, options),
-              .vocabulary = config.vocabulary}) {}
+              .vocabulary = config.vocabulary,
+              .width = config.embedding}) {}
 
 Result<ForwardPass> ForwardPass::Create(const Config& config, const LoadOptions& options) {
   ForwardPass pass(config, options);
@@ -125,7 +127,7 @@ Result<ForwardPass> ForwardPass::Create(const Config& config, const LoadOptions&
 
 void ForwardPass::Begin(std::span<const SequenceRows> sequences, std::span<float> logits) {
   batch_.Gather(sequences);
-  CHECK(logits.size() == uint64_t{batch_.wanted().rows()} * config_.vocabulary) << logits.size();
+  CHECK(logits.size() == uint64_t{batch_.logits_rows()} * config_.vocabulary) << logits.size();
   logits_ = logits;
   rows_ = batch_.all().rows();
 }
@@ -215,11 +217,14 @@ void ForwardPass::AddNormed(float* x, const std::vector<float>& weight) {
   Add(compute_, hidden_, x, rows_, config_.embedding, hidden_);
 }
 
-void ForwardPass::Logits(const OuterWeights& weights, float soft_cap) {
+void ForwardPass::Outputs(const OuterWeights& weights, float soft_cap) {
   Norm(hidden_, weights.output_norm, normed_);
-  Linear(normed_, rows_, config_.embedding,
+  batch_.TakeHidden(normed_);
+  const uint32_t rows = batch_.logits_rows();
+  if (rows == 0) return;
+  Linear(normed_, rows, config_.embedding,
          std::array<tensor::Product, 1>{{{&weights.output, logits_.data()}}});
-  if (soft_cap > 0) SoftCap(compute_, soft_cap, rows_, config_.vocabulary, logits_.data());
+  if (soft_cap > 0) SoftCap(compute_, soft_cap, rows, config_.vocabulary, logits_.data());
 }
 
 }  // namespace plumb::model

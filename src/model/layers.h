@@ -1,7 +1,7 @@
 // model/layers.h
 // One forward pass, step by step: the operations in which every family's Forward is written, over
 // activations sized once. A family calls Begin, then for each layer what it is made of, then
-// Logits. Read next: model/families/llama.cc.
+// Outputs. Read next: model/families/llama.cc.
 #pragma once
 
 #include <cstdint>
@@ -57,14 +57,14 @@ struct Target {
 };
 
 // Activations of one step and the operations on them, row-major f32. `rows()` rows are alive: all
-// of the batch, and from the last layer's attention on only those whose logits are wanted. A row's
+// of the batch, and from the last layer's attention on only those that are wanted. A row's
 // values depend on nothing but its sequence, bit for bit. Thread: the model's, one at a time.
 class ForwardPass {
  public:
   // kOverloaded: out of memory.
   static base::Result<ForwardPass> Create(const Config& config, const LoadOptions& options);
 
-  // Takes in a step; CHECKs its arguments, and that `logits` has room for the wanted rows.
+  // Takes in a step; CHECKs its arguments, and that `logits` has room for the rows that have them.
   void Begin(std::span<const SequenceRows> sequences, std::span<float> logits);
   uint32_t rows() const { return rows_; }
   float* hidden() { return hidden_; }  // [rows, embedding], the residual stream
@@ -75,7 +75,7 @@ class ForwardPass {
   // out = RMSNorm(x) * weight; out may be x.
   void Norm(const float* x, const std::vector<float>& weight, float* out);
   // From normed(): stores keys and values of layer `index`, and attends. In the last layer the
-  // rows without logits end here: rows() shrinks, hidden() too.
+  // rows that are not wanted end here: rows() shrinks, hidden() too.
   void Attend(uint32_t index, const AttentionWeights& weights, const AttentionView& view);
   // The output projection of what Attend computed.
   void ProjectHeads(const Projection& output, Target target);
@@ -84,8 +84,9 @@ class ForwardPass {
                    Target target);
   // hidden += RMSNorm(x) * weight; x is overwritten.
   void AddNormed(float* x, const std::vector<float>& weight);
-  // Writes the logits that Begin was given room for, capped softly unless `soft_cap` is 0.
-  void Logits(const OuterWeights& weights, float soft_cap = 0);
+  // Writes what is wanted: hidden states after the last norm, and the logits that Begin was given
+  // room for, capped softly unless `soft_cap` is 0.
+  void Outputs(const OuterWeights& weights, float soft_cap = 0);
 
   tensor::Compute compute() const { return compute_; }
   void Linear(const float* x, uint32_t rows, uint32_t inputs,

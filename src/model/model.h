@@ -24,8 +24,9 @@ struct ModelInfo {
   std::string architecture;  // "llama", "qwen2"
   std::string name;          // as the file says; for people
   uint32_t vocabulary_size = 0;
-  uint32_t context_max = 0;  // tokens, prompt and answer together
-  uint64_t page_bytes = 0;   // of kPageTokens tokens, all layers
+  uint32_t hidden_width = 0;  // of a row's hidden state
+  uint32_t context_max = 0;   // tokens, prompt and answer together
+  uint64_t page_bytes = 0;    // of kPageTokens tokens, all layers
   uint64_t parameters = 0;
   uint64_t weight_bytes = 0;  // resident, after repacking
   std::string
@@ -57,6 +58,9 @@ struct SequenceRows {
   // A property of the sequence, not of the step: max(0, prompt tokens - replay_rows), or 0 where
   // rows before have logits too. Rows before it have no logits; generated rows lie behind it.
   uint32_t replay_from = 0;
+  // Not empty: gets the hidden states after the last norm, [rows, hidden_width] f32, of the last so
+  // many rows, for which the same holds as for rows with logits; logits_rows is then 0.
+  std::span<float> hidden = {};
 };
 
 // Thread: one at a time (the engine's); it uses its thread pool inside.
@@ -65,7 +69,7 @@ class Model {
   virtual ~Model() = default;
   virtual const ModelInfo& info() const = 0;
 
-  // Rows that one Forward may hold, and rows with logits among them.
+  // Rows that one Forward may hold, and rows with logits among them; all may have hidden states.
   virtual uint32_t rows_max() const = 0;
   virtual uint32_t logits_rows_max() const = 0;
 

@@ -23,7 +23,7 @@ void DeepseekBatch::Gather(std::span<const SequenceRows> sequences) {
   positions_.clear();
   rows_.clear();
   parts_.clear();
-  uint64_t wanted = 0;
+  uint64_t logits = 0;
   for (uint32_t index = 0; index < sequences.size(); ++index) {
     const SequenceRows& sequence = sequences[index];
     const uint64_t count = sequence.tokens.size();
@@ -33,10 +33,14 @@ void DeepseekBatch::Gather(std::span<const SequenceRows> sequences) {
     CHECK(end <= sequence.pages.size() * kPageTokens) << sequence.pages.size() << " pages";
     CHECK(sequence.state != nullptr) << "a sequence without state";
     const uint64_t replayed = end - std::min<uint64_t>(end, sequence.replay_from);
-    CHECK(sequence.logits_rows <= std::min(count, replayed))
-        << sequence.logits_rows << " logits rows, replay from " << sequence.replay_from;
-    wanted += sequence.logits_rows;
-    CHECK(wanted <= limits_.logits_rows_max) << "more logits rows than agreed";
+    const uint64_t hidden = HiddenRows(sequence);
+    CHECK(hidden * limits_.width == sequence.hidden.size()) << sequence.hidden.size();
+    CHECK(hidden == 0 || sequence.logits_rows == 0) << "hidden states and logits of one row";
+    CHECK(sequence.logits_rows + hidden <= std::min(count, replayed))
+        << sequence.logits_rows << " logits rows, " << hidden << " hidden states, replay from "
+        << sequence.replay_from;
+    logits += sequence.logits_rows;
+    CHECK(logits <= limits_.logits_rows_max) << "more logits rows than agreed";
     parts_.push_back(
         {static_cast<uint32_t>(rows_.size()), static_cast<uint32_t>(count), sequence.position});
     for (uint32_t i = 0; i < count; ++i) {
@@ -49,6 +53,11 @@ void DeepseekBatch::Gather(std::span<const SequenceRows> sequences) {
     }
   }
   CHECK(!rows_.empty());
+  logits_rows_ = static_cast<uint32_t>(logits);
+}
+
+uint32_t DeepseekBatch::HiddenRows(const SequenceRows& sequence) const {
+  return static_cast<uint32_t>(sequence.hidden.size() / limits_.width);
 }
 
 void DeepseekBatch::KeepReplayed() {
@@ -63,8 +72,25 @@ void DeepseekBatch::KeepReplayed() {
 
 void DeepseekBatch::KeepWanted() {
   counts_.clear();
-  for (const SequenceRows& sequence : sequences_) counts_.push_back(sequence.logits_rows);
+  for (const SequenceRows& sequence : sequences_) {
+    counts_.push_back(sequence.logits_rows + HiddenRows(sequence));
+  }
   Keep(counts_);
+}
+
+void DeepseekBatch::TakeHidden(float* x) const {
+  const float* next = x;
+  float* kept = x;  // never behind `next`
+  for (uint32_t i = 0; i < parts_.size(); ++i) {
+    const uint64_t values = uint64_t{parts_[i].count} * limits_.width;
+    if (!sequences_[i].hidden.empty()) {
+      std::copy_n(next, values, sequences_[i].hidden.data());
+    } else {
+      if (kept != next) std::copy_n(next, values, kept);
+      kept += values;
+    }
+    next += values;
+  }
 }
 
 void DeepseekBatch::Keep(std::span<const uint32_t> counts) {

@@ -1,6 +1,7 @@
 // model/families/deepseek_batch.h
 // The rows of one step of DeepSeek-V4.1, and which of them are still alive: rows before a
-// sequence's replay_from end where the decoder begins, rows without logits in the last layer. The
+// sequence's replay_from end where the decoder begins, rows of which nothing is wanted (logits or
+// hidden states) in the last layer. The
 // one place where a step's arguments are checked. Twin for other families: layers_batch.h.
 #pragma once
 
@@ -18,6 +19,7 @@ struct DeepseekLimits {
   uint32_t logits_rows_max = 0;
   uint32_t context_max = 0;
   uint32_t vocabulary = 0;
+  uint32_t width = 0;  // of hidden states
 };
 
 // The rows of a sequence that are alive: neighbours, and the last ones of those it came with.
@@ -55,10 +57,16 @@ class DeepseekBatch {
   const SequenceRows& sequence_of(uint32_t row) const { return sequences_[rows_[row].sequence]; }
   std::span<const DeepseekPart> parts() const { return parts_; }  // by sequence, some empty
 
-  // Ends the rows before their sequence's replay_from, or those without logits.
+  uint32_t logits_rows() const { return logits_rows_; }
+
+  // Ends the rows before their sequence's replay_from, or those of which nothing is wanted.
   void KeepReplayed();
   void KeepWanted();
-  // After one of these: moves the rows of x [rows before, width] that are alive to its front.
+  // Of x [rows alive, width], hidden states, once only the wanted rows are: writes them where they
+  // are wanted, and moves the rows with logits to its front.
+  void TakeHidden(float* x) const;
+  // After KeepReplayed or KeepWanted: moves the rows of x [rows before, width] that are alive to
+  // its front.
   template <typename T>
   void Compact(T* x, uint64_t width) const {
     for (uint32_t i = 0; i < kept_.size(); ++i) {
@@ -68,6 +76,7 @@ class DeepseekBatch {
 
  private:
   void Keep(std::span<const uint32_t> counts);
+  uint32_t HiddenRows(const SequenceRows& sequence) const;
 
   const DeepseekLimits limits_;
   std::span<const SequenceRows> sequences_;
@@ -75,6 +84,7 @@ class DeepseekBatch {
   std::vector<uint32_t> positions_;
   std::vector<DeepseekRow> rows_;
   std::vector<DeepseekPart> parts_;
+  uint32_t logits_rows_ = 0;
   std::vector<uint32_t> counts_;  // scratch of the Keep functions, by sequence
   std::vector<uint32_t> kept_;    // each alive row's place before the last Keep
 };

@@ -13,7 +13,7 @@ namespace {
 using testing::ElementsAre;
 
 constexpr DeepseekLimits kLimits = {
-    .rows_max = 20, .logits_rows_max = 10, .context_max = 100, .vocabulary = 50};
+    .rows_max = 20, .logits_rows_max = 10, .context_max = 100, .vocabulary = 50, .width = 3};
 
 class DeepseekBatchTest : public testing::Test {
  protected:
@@ -73,12 +73,33 @@ TEST_F(DeepseekBatchTest, EveryRowMayEnd) {
   EXPECT_EQ(batch_.rows(), 0u);
 }
 
+TEST_F(DeepseekBatchTest, HiddenStatesAreTakenOutFromBetweenLogits) {
+  tokens_.reserve(3);
+  Add(0, 2, 1, 0);
+  Add(10, 3, 0, 0);
+  Add(30, 2, 2, 0);
+  std::vector<float> hidden(2 * kLimits.width);
+  sequences_[1].hidden = hidden;
+  batch_.Gather(sequences_);
+  EXPECT_EQ(batch_.logits_rows(), 3u);
+  batch_.KeepWanted();
+  EXPECT_THAT(Positions(), ElementsAre(1, 11, 12, 30, 31));
+  std::vector<float> x = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
+  batch_.TakeHidden(x.data());
+  EXPECT_THAT(hidden, ElementsAre(3, 4, 5, 6, 7, 8));
+  EXPECT_THAT(std::span(x).first(9), ElementsAre(0, 1, 2, 9, 10, 11, 12, 13, 14));
+}
+
 using DeepseekBatchDeathTest = DeepseekBatchTest;
 
 TEST_F(DeepseekBatchDeathTest, RefusesLogitsOfRowsThatHaveNone) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   Add(0, 3, 2, 2);
   EXPECT_DEATH(batch_.Gather(sequences_), "replay from 2");
+  std::vector<float> hidden(2 * kLimits.width);
+  sequences_[0].logits_rows = 0;
+  sequences_[0].hidden = hidden;
+  EXPECT_DEATH(batch_.Gather(sequences_), "2 hidden states, replay from 2");
 }
 
 TEST_F(DeepseekBatchDeathTest, RefusesMoreThanAgreed) {

@@ -129,4 +129,20 @@ std::vector<float> RunDeepseek(Model& model, DeepseekSequence& sequence, Chunk c
   return all;
 }
 
+// Hidden states of the same rows, likewise.
+template <typename Chunk>
+std::vector<float> DeepseekHidden(Model& model, DeepseekSequence& sequence, Chunk chunk) {
+  std::vector<float> all;
+  while (sequence.left() > 0) {
+    const uint32_t count = std::min<uint32_t>({sequence.left(), chunk(), model.rows_max()});
+    SequenceRows rows[] = {sequence.Take(count)};
+    std::vector<float> hidden(uint64_t{std::exchange(rows[0].logits_rows, 0)} *
+                              model.info().hidden_width);
+    rows[0].hidden = hidden;
+    model.Forward(rows, {});
+    all.insert(all.end(), hidden.begin(), hidden.end());
+  }
+  return all;
+}
+
 }  // namespace plumb::model

@@ -66,7 +66,8 @@ class DeepseekModel final : public Model {
                 .context_max =
                     std::min(config_.context_max,
                              options.context_max != 0 ? options.context_max : kContextDefaultMax),
-                .vocabulary = config_.vocabulary},
+                .vocabulary = config_.vocabulary,
+                .width = config_.hidden},
         batch_(limits_) {}
 
   Status MakeParts(std::shared_ptr<const void> files, EngramAddresses addresses,
@@ -131,11 +132,13 @@ void DeepseekModel::Forward(std::span<const SequenceRows> sequences, std::span<f
   float* read = parts.x.first.data();  // the mix that the next sub-layer reads the streams by
   for (uint32_t i = 0; i < config_.layer_count && batch_.rows() > 0; ++i) Layer(i, read);
   KeepProgress();
-  CHECK(logits.size() == uint64_t{batch_.rows()} * config_.vocabulary) << logits.size();
+  CHECK(logits.size() == uint64_t{batch_.logits_rows()} * config_.vocabulary) << logits.size();
   if (batch_.rows() == 0) return;
   ReadStreams(read, weights_.norm);
   Observe(DeepseekStage::kFinalHidden, 0, parts.x.hidden.data(), config_.hidden);
-  Multiply(compute_, weights_.head, parts.x.hidden.data(), batch_.rows(), logits.data());
+  batch_.TakeHidden(parts.x.hidden.data());
+  const uint32_t rows = batch_.logits_rows();
+  if (rows > 0) Multiply(compute_, weights_.head, parts.x.hidden.data(), rows, logits.data());
 }
 
 // `read` [rows, streams] is replaced by the mix for the layer above.
@@ -278,6 +281,7 @@ Status DeepseekModel::MakeParts(std::shared_ptr<const void> files, EngramAddress
   info_ = {.architecture = std::string(kDeepseekArchitecture),
            .name = config_.name,
            .vocabulary_size = config_.vocabulary,
+           .hidden_width = config_.hidden,
            .context_max = limits_.context_max,
            .page_bytes = layout_.page_bytes(),
            .parameters = weights_.parameters,

@@ -1,13 +1,14 @@
 // model/families/deepseek_v41_test.cc
-// The promise of the family: a row's logits are the same bits however the tokens are split into
-// steps, batched, taken back, resumed from a checkpoint, threaded, and whichever kernels run. What
-// the numbers must be: tests/golden/v41.
+// The promise of the family: a row's logits and hidden states are the same bits however the tokens
+// are split into steps, batched, taken back, resumed from a checkpoint, threaded, and whichever
+// kernels run. What the numbers must be: tests/golden/v41.
 #include "model/families/deepseek_v41.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/families/deepseek_runner.h"
@@ -131,34 +132,49 @@ std::vector<SequenceRows> RandomStep(std::vector<std::unique_ptr<DeepseekSequenc
   return step;
 }
 
-// Steps of random composition until all sequences are through, against each sequence alone. Returns
-// the number of rows compared.
+// What each sequence gives alone, for every row from its replay_from on.
+struct Alone {
+  std::vector<float> logits, hidden;
+};
+
+// Steps of random composition until all sequences are through, against each sequence alone; of some
+// sequences in a step hidden states are wanted. Returns the number of rows compared.
 uint32_t CompareInRandomSteps(Model& model,
                               std::vector<std::unique_ptr<DeepseekSequence>>& sequences,
-                              const std::vector<std::vector<float>>& alone, uint64_t seed) {
+                              const std::vector<Alone>& alone, uint64_t seed) {
   base::Rng rng(seed);
-  const uint64_t vocabulary = model.info().vocabulary_size;
+  const uint64_t vocabulary = model.info().vocabulary_size, width = model.info().hidden_width;
   uint32_t compared = 0;
   std::vector<uint32_t> who;
   while (std::any_of(sequences.begin(), sequences.end(),
                      [](const auto& sequence) { return sequence->left() > 0; })) {
-    const std::vector<SequenceRows> step = RandomStep(sequences, rng, who);
+    std::vector<SequenceRows> step = RandomStep(sequences, rng, who);
     if (step.empty()) continue;
     uint32_t wanted = 0;
     for (const SequenceRows& rows : step) wanted += rows.logits_rows;
+    compared += wanted;
+    std::vector<std::vector<float>> hidden(step.size());
+    for (size_t i = 0; i < step.size(); ++i) {
+      if (rng.Below(3) > 0) continue;
+      hidden[i].resize(step[i].logits_rows * width);
+      step[i].hidden = hidden[i];
+      wanted -= std::exchange(step[i].logits_rows, 0);
+    }
     std::vector<float> logits(wanted * vocabulary);
     model.Forward(step, logits);
     std::span<const float> next = logits;
     for (size_t i = 0; i < step.size(); ++i) {
+      const uint64_t rows = sequences[who[i]]->done - step[i].replay_from;  // when any are wanted
+      const auto last_of = [&](const std::vector<float>& all, uint64_t row, uint64_t count) {
+        return count == 0 ? std::span<const float>()
+                          : std::span(all).subspan(rows * row - count, count);
+      };
+      const Alone& expected = alone[who[i]];
       const uint64_t count = step[i].logits_rows * vocabulary;
-      const uint64_t end = (sequences[who[i]]->done - step[i].replay_from) * vocabulary;
-      if (count > 0) {
-        EXPECT_TRUE(
-            SameBits(next.first(count), std::span(alone[who[i]]).subspan(end - count, count)));
-      }
+      EXPECT_TRUE(SameBits(next.first(count), last_of(expected.logits, vocabulary, count)));
+      EXPECT_TRUE(SameBits(hidden[i], last_of(expected.hidden, width, hidden[i].size())));
       next = next.subspan(count);
     }
-    compared += wanted;
   }
   return compared;
 }
@@ -166,10 +182,14 @@ uint32_t CompareInRandomSteps(Model& model,
 TEST_P(DeepseekExactness, BatchMatesThreadsAndKernelsDoNotChangeABit) {
   DeepseekRunner one(files_, Options());
   std::vector<std::vector<TokenId>> prompts;
-  std::vector<std::vector<float>> alone;
+  std::vector<Alone> alone;
   for (uint32_t i = 0; i < 4; ++i) {
     prompts.push_back(RandomTokens(10 + 45 * i, one.vocabulary(), i));
-    alone.push_back(Whole(one.model(), prompts.back()));
+    DeepseekSequence sequence(one.model(), prompts.back(), ReplayFrom(prompts.back().size()));
+    alone.push_back({Whole(one.model(), prompts.back()),
+                     DeepseekHidden(one.model(), sequence, [] { return 300u; })});
+    ASSERT_FALSE(alone.back().hidden.empty());
+    for (const float value : alone.back().hidden) ASSERT_TRUE(std::isfinite(value));
   }
   for (const tensor::KernelTable* kernels : tensor::AllKernels()) {
     for (const uint32_t threads : {1u, 2u, 3u, 8u}) {

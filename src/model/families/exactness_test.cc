@@ -1,11 +1,13 @@
 // model/families/exactness_test.cc
-// The promise of every family: a row's logits are the same bits however the tokens are split into
-// steps, batched, threaded, and whichever kernels run. Splits are random, their seeds printed.
+// The promise of every family: a row's logits and hidden states are the same bits however the
+// tokens are split into steps, batched, threaded, and whichever kernels run. Splits are random,
+// their seeds printed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/families/tiny_runner.h"
@@ -75,6 +77,11 @@ TEST_P(Exactness, ChunksDoNotChangeABit) {
   }
 }
 
+// What each sequence gives alone, for every row.
+struct Alone {
+  std::vector<float> logits, hidden;
+};
+
 // Takes rows of random sequences as the next step, with logits for some of the last of each.
 std::vector<SequenceRows> RandomStep(std::vector<TinySequence>& sequences, base::Rng& rng,
                                      std::vector<uint32_t>& who) {
@@ -97,30 +104,41 @@ std::vector<SequenceRows> RandomStep(std::vector<TinySequence>& sequences, base:
 // Steps of random composition until all sequences are through, prompts, decode rows and all
 // between; what they give against each sequence alone. Returns the number of rows compared.
 uint32_t CompareInRandomSteps(Model& model, const std::vector<std::vector<TokenId>>& prompts,
-                              const std::vector<std::vector<float>>& alone, uint64_t seed) {
+                              const std::vector<Alone>& alone, uint64_t seed) {
   base::Rng rng(seed);
-  const uint64_t vocabulary = model.info().vocabulary_size;
+  const uint64_t vocabulary = model.info().vocabulary_size, width = model.info().hidden_width;
   std::vector<TinySequence> sequences;
   for (const auto& tokens : prompts) sequences.emplace_back(model, tokens);
   uint32_t compared = 0;
   std::vector<uint32_t> who;
   while (std::any_of(sequences.begin(), sequences.end(),
                      [](const TinySequence& s) { return s.left() > 0; })) {
-    const std::vector<SequenceRows> step = RandomStep(sequences, rng, who);
+    std::vector<SequenceRows> step = RandomStep(sequences, rng, who);
     if (step.empty()) continue;
     uint32_t wanted = 0;
     for (const SequenceRows& rows : step) wanted += rows.logits_rows;
+    compared += wanted;
+    // Of some, hidden states instead.
+    std::vector<std::vector<float>> hidden(step.size());
+    for (size_t i = 0; i < step.size(); ++i) {
+      if (rng.Below(3) > 0) continue;
+      hidden[i].resize(step[i].logits_rows * width);
+      step[i].hidden = hidden[i];
+      wanted -= std::exchange(step[i].logits_rows, 0);
+    }
     std::vector<float> logits(wanted * vocabulary);
     model.Forward(step, logits);
     std::span<const float> next = logits;
     for (size_t i = 0; i < step.size(); ++i) {
+      const auto last_of = [&](const std::vector<float>& all, uint64_t row, uint64_t count) {
+        return std::span(all).subspan(sequences[who[i]].done * row - count, count);
+      };
+      const Alone& expected = alone[who[i]];
       const uint64_t count = step[i].logits_rows * vocabulary;
-      const uint64_t end = sequences[who[i]].done * vocabulary;
-      EXPECT_TRUE(
-          SameBits(next.first(count), std::span(alone[who[i]]).subspan(end - count, count)));
+      EXPECT_TRUE(SameBits(next.first(count), last_of(expected.logits, vocabulary, count)));
+      EXPECT_TRUE(SameBits(hidden[i], last_of(expected.hidden, width, hidden[i].size())));
       next = next.subspan(count);
     }
-    compared += wanted;
   }
   return compared;
 }
@@ -128,10 +146,12 @@ uint32_t CompareInRandomSteps(Model& model, const std::vector<std::vector<TokenI
 TEST_P(Exactness, BatchMatesThreadsAndKernelsDoNotChangeABit) {
   TinyRunner one = Runner(1, Fastest());
   std::vector<std::vector<TokenId>> prompts;
-  std::vector<std::vector<float>> alone;
+  std::vector<Alone> alone;
   for (uint32_t i = 0; i < 5; ++i) {
     prompts.push_back(RandomTokens(10 + 35 * i, one.vocabulary(), i));
-    alone.push_back(RunAlone(one.model(), prompts.back(), [] { return 512u; }));
+    alone.push_back({RunAlone(one.model(), prompts.back(), [] { return 512u; }),
+                     HiddenAlone(one.model(), prompts.back(), [] { return 512u; })});
+    for (const float value : alone.back().hidden) ASSERT_TRUE(std::isfinite(value));
   }
   for (const tensor::KernelTable* kernels : tensor::AllKernels()) {
     for (uint32_t threads = 1; threads <= 8; ++threads) {
@@ -185,6 +205,16 @@ TEST(FamiliesDeathTest, RefuseWhatCannotBeComputed) {
   EXPECT_DEATH(run(one, 16, 1, true), "context 16");
   EXPECT_DEATH(run(one, 0, 1, false), "0 pages");
   EXPECT_DEATH(run(one, 0, 2, true), "2");
+  const auto want = [&](uint32_t logits_rows, size_t hidden_values) {
+    std::vector<float> hidden(hidden_values);
+    const SequenceRows rows[] = {
+        {.tokens = one, .pages = sequence.pages, .logits_rows = logits_rows, .hidden = hidden}};
+    runner.model().Forward(rows, {});
+  };
+  const uint32_t width = runner.model().info().hidden_width;
+  EXPECT_DEATH(want(1, width), "hidden states and logits");
+  EXPECT_DEATH(want(0, width - 1), "hidden");
+  EXPECT_DEATH(want(0, 2 * width), "2");
   EXPECT_DEATH(run(one, 0, 1, true), "logits.size");  // the span is too long for one row
 }
 

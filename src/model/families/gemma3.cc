@@ -94,7 +94,7 @@ class Gemma3Model final : public FamilyModel {
       Attention(i, layer);
       FeedForward(layer);
     }
-    pass_.Logits(weights_.outer, config_.final_soft_cap);
+    pass_.Outputs(weights_.outer, config_.final_soft_cap);
   }
 
  private:

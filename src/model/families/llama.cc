@@ -93,7 +93,7 @@ class LlamaModel final : public FamilyModel {
       pass_.FeedForward(layer.feed, GateFunction::kSwiGlu, {pass_.normed(), pass_.rows()},
                         {pass_.hidden(), true});
     }
-    pass_.Logits(weights_.outer);
+    pass_.Outputs(weights_.outer);
   }
 
  private:

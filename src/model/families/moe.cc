@@ -93,7 +93,7 @@ class MoeModel final : public FamilyModel {
       pass_.Norm(pass_.hidden(), layer.feed_norm, pass_.normed());
       experts_.Add(pass_, layer.feed);
     }
-    pass_.Logits(weights_.outer);
+    pass_.Outputs(weights_.outer);
   }
 
  private:

@@ -92,6 +92,23 @@ std::vector<float> RunAlone(Model& model, const std::vector<TokenId>& tokens, Ch
   return logits;
 }
 
+// Hidden states of every position, likewise.
+template <typename Chunk>
+std::vector<float> HiddenAlone(Model& model, const std::vector<TokenId>& tokens, Chunk chunk) {
+  TinySequence sequence(model, tokens);
+  const uint64_t width = model.info().hidden_width;
+  std::vector<float> hidden(tokens.size() * width);
+  while (sequence.left() > 0) {
+    const uint32_t begin = sequence.done;
+    const uint32_t count = std::min<uint32_t>(sequence.left(), chunk());
+    SequenceRows rows[] = {sequence.Take(count)};
+    rows[0].logits_rows = 0;
+    rows[0].hidden = std::span(hidden).subspan(begin * width, count * width);
+    model.Forward(rows, {});
+  }
+  return hidden;
+}
+
 inline bool SameBits(std::span<const float> a, std::span<const float> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](float x, float y) {
     return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y);
