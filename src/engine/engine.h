@@ -101,15 +101,16 @@ class Engine final : public Generator {
   bool Healthy() const;
 
  private:
-  // A sample's rows with logits in a step: for log-probabilities of its prompt, then to sample
-  // from.
+  // What a step gives a sample: rows with logits, for log-probabilities of its prompt, then to
+  // sample from; or hidden states to be pooled.
   struct Target {
     Sample* sample;
     uint32_t position;   // of the first of them
     uint32_t first_row;  // of the step's logits
     uint32_t prompt_rows = 0;
-    uint32_t sample_rows = 0;        // 0, or 1 + drafts
-    const MaskItem* mask = nullptr;  // null: no grammar, or nothing is sampled
+    uint32_t sample_rows = 0;            // 0, or 1 + drafts
+    const MaskItem* mask = nullptr;      // null: no grammar, or nothing is sampled
+    std::span<const float> hidden = {};  // [rows, hidden_width]
   };
 
   Engine(model::Model& model, const text::Tokenizer& tokenizer, const base::Clock& clock,
@@ -158,10 +159,12 @@ class Engine final : public Generator {
   uint32_t GuessesMax(const Sample& sample) const;
   void Begin(Sample& sample);
   void AddTarget(const PlannedRows& item, uint32_t first_row);
+  void AddHiddenTarget(const PlannedRows& item);
 
   // Of SampleRows. Thread: of the compute pool; each sample on one.
   void SampleTarget(const Target& target, Sampler& sampler, HandedSample& handed);
   base::Status DescribePrompt(const Target& target, Sampler& sampler, HandedSample& handed);
+  base::Status PoolRows(const Target& target, HandedSample& handed);
   base::Status SampleInTurn(const Target& target, Sampler& sampler, HandedSample& handed);
   // Whether the newest token ends the answer, which `handed` then says; else grammars go on by it.
   base::Result<bool> EndsAfter(TokenId token, HandedSample& handed) const;
@@ -210,11 +213,11 @@ class Engine final : public Generator {
   std::vector<Draft*> unweighed_batch_;
   StepForecast forecast_;
   StepShape planned_;
-  uint32_t draft_rows_ = 0;
-  uint32_t mask_count_ = 0;
+  uint32_t draft_rows_ = 0, mask_count_ = 0, hidden_rows_ = 0;
   std::vector<model::SequenceRows> rows_;
   std::vector<Target> targets_;
   const std::unique_ptr<float[]> logits_;  // [logits_rows_max, vocabulary], not touched before use
+  const std::unique_ptr<float[]> hidden_;  // [rows_max, hidden_width], likewise
 
   // Shared with every thread.
   base::BoundedQueue<std::unique_ptr<LiveRequest>> arrivals_;  // null: only to wake the loop

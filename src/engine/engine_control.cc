@@ -15,6 +15,7 @@ namespace plumb::engine {
 base::Status Engine::Submit(Request request, EventSink& sink) {
   RETURN_IF_ERROR(CheckRequest(request, {.vocabulary_size = info_.vocabulary_size,
                                          .context_max = context_max_,
+                                         .hidden_width = info_.hidden_width,
                                          .has_draft_model = options_.draft_model != nullptr}));
   return Enqueue(MakeLive(std::move(request), sink));
 }
@@ -36,12 +37,16 @@ std::unique_ptr<LiveRequest> Engine::MakeLive(Request request, EventSink& sink) 
     sequence.tenant = taken.tenant;
     sequence.tokens = taken.prompt.data();
     sequence.chain = chain;
+    if (taken.pooling != Pooling::kNone) {
+      sequence.hidden_from = taken.pooling == Pooling::kMean ? 0 : sequence.length - 1;
+    }
     const bool describes = taken.prompt_logprobs && index == 0 && taken.prompt.size() > 1;
     if (describes) sequence.logits_from = 0;
-    if (info_.replay_rows > 0) {
+    // Of a mean every row has all layers.
+    if (info_.replay_rows > 0 && taken.pooling != Pooling::kMean) {
       sequence.replay_from = sequence.length - std::min(sequence.length, info_.replay_rows);
       sequence.resume_max = sequence.replay_from;
-    } else if (states_ != nullptr) {
+    } else if (states_ != nullptr && info_.replay_rows == 0) {
       sequence.resume_max = sequence.length - 1;
     }
     sequence.full_pass = describes && sequence.replay_from > 0;

@@ -112,6 +112,8 @@ Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const base
                   std::move(model_drafter), clock),
       logits_(std::make_unique_for_overwrite<float[]>(size_t{logits_rows_max_} *
                                                       info_.vocabulary_size)),
+      hidden_(
+          std::make_unique_for_overwrite<float[]>(size_t{options.rows_max} * info_.hidden_width)),
       arrivals_(size_t{options.waiting_max} + 1),
       identity_(kvcache::ModelIdentity(options.model_content, info_.numerics_id)),
       host_work_(

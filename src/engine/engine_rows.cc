@@ -1,6 +1,6 @@
 // engine/engine_rows.cc
 // What a step computes: guesses for what follows, rows from the plan, and which of them have logits
-// that something is done with. Read next: engine_sample.cc.
+// or hidden states that something is done with. Read next: engine_sample.cc.
 #include <algorithm>
 
 #include "base/check.h"
@@ -111,6 +111,7 @@ void Engine::Prepare(const StepPlan& plan) {
   planned_ = plan.shape();
   draft_rows_ = 0;
   mask_count_ = 0;
+  hidden_rows_ = 0;
   uint32_t logits_row = 0;
   for (const PlannedRows& item : plan.items) {
     Sample& sample = *item.sequence->sample;
@@ -122,6 +123,7 @@ void Engine::Prepare(const StepPlan& plan) {
                      .state = item.sequence->held.data,
                      .replay_from = item.sequence->rows_replay_from()});
     if (item.logits_rows > 0) AddTarget(item, logits_row);
+    if (item.sequence->embeds()) AddHiddenTarget(item);
     logits_row += item.logits_rows;
   }
   CHECK(logits_row == plan.logits_rows && logits_row <= logits_rows_max_) << logits_row;
@@ -141,7 +143,9 @@ void Engine::Begin(Sample& sample) {
     sample.counts.Reset(std::min(info_.vocabulary_size, sequence.length_max));
     for (const TokenId token : request.prompt) sample.counts.AddPrompt(token);
   }
-  if (options_.unweighed_drafter != nullptr) {
+  if (sequence.embeds()) {
+    sample.pooler = std::make_unique<Pooler>(request.pooling, info_.hidden_width);
+  } else if (options_.unweighed_drafter != nullptr) {
     sample.unweighed =
         options_.unweighed_drafter->Begin(request.sampling, sample.index, sequence.length_max);
   } else {
@@ -174,6 +178,20 @@ void Engine::AddTarget(const PlannedRows& item, uint32_t first_row) {
   }
   if (samples) draft_rows_ += sequence.drafts;
   targets_.push_back(target);
+}
+
+void Engine::AddHiddenTarget(const PlannedRows& item) {
+  const Sequence& sequence = *item.sequence;
+  const uint32_t end = item.position + item.rows;
+  if (end <= sequence.hidden_from) return;
+  const uint32_t count = std::min(end - sequence.hidden_from, item.rows);
+  CHECK(end - count == sequence.hidden_from) << end - count << " " << sequence.hidden_from;
+  const std::span<float> hidden(hidden_.get() + size_t{hidden_rows_} * info_.hidden_width,
+                                size_t{count} * info_.hidden_width);
+  hidden_rows_ += count;
+  rows_.back().hidden = hidden;
+  targets_.push_back(
+      {.sample = sequence.sample, .position = end - count, .first_row = 0, .hidden = hidden});
 }
 
 void Engine::Forward(const StepPlan& plan) {

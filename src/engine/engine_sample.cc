@@ -1,7 +1,8 @@
 // engine/engine_sample.cc
-// Logits to tokens: the rows of a step are sampled beside each other, the rows of one sample in
-// order. A draft is kept exactly when it is the token that is sampled in its place, with the
-// penalties, the grammar and the noise of that place; so the answer is the one without drafts.
+// Logits to tokens, hidden states to embeddings: the rows of a step are sampled beside each other,
+// the rows of one sample in order. A draft is kept exactly when it is the token that is sampled in
+// its place, with the penalties, the grammar and the noise of that place; so the answer is the one
+// without drafts.
 #include <algorithm>
 #include <atomic>
 
@@ -41,7 +42,8 @@ void Engine::SampleTarget(const Target& target, Sampler& sampler, HandedSample& 
   Sample& sample = *target.sample;
   handed = NewHanded(sample);
   handed.first_result = target.first_row;
-  base::Status status = DescribePrompt(target, sampler, handed);
+  base::Status status =
+      target.hidden.empty() ? DescribePrompt(target, sampler, handed) : PoolRows(target, handed);
   if (status.ok() && target.sample_rows > 0) status = SampleInTurn(target, sampler, handed);
   if (status.ok()) return;
   handed.end = FinishReason::kError;
@@ -63,6 +65,18 @@ base::Status Engine::DescribePrompt(const Target& target, Sampler& sampler, Hand
   const uint32_t described = target.position + target.prompt_rows;
   // The last token's row is the first that is sampled from.
   sample.sequence.logits_from = described + 1 < prompt.size() ? described : kNoPosition;
+  return base::OkStatus();
+}
+
+base::Status Engine::PoolRows(const Target& target, HandedSample& handed) {
+  Sequence& sequence = target.sample->sequence;
+  Pooler& pooler = *target.sample->pooler;
+  RETURN_IF_ERROR(pooler.Add(target.hidden));
+  const auto rows = static_cast<uint32_t>(target.hidden.size() / info_.hidden_width);
+  sequence.hidden_from = target.position + rows;
+  if (sequence.hidden_from < sequence.length) return base::OkStatus();
+  RETURN_IF_ERROR(pooler.Finish());
+  handed.end = FinishReason::kStop;
   return base::OkStatus();
 }
 

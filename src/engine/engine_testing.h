@@ -81,6 +81,8 @@ class Collector final : public EventSink {
     for (auto& logprob : event.prompt_logprobs) {
       answer.prompt_logprobs.push_back(std::move(logprob));
     }
+    EXPECT_TRUE(event.embedding.empty() || event.finish) << "it comes with the end";
+    answer.embedding = std::move(event.embedding);
     if (event.finish) {
       answer.finish = std::move(event.finish);
       ++ended_;
@@ -149,14 +151,20 @@ inline Request RandomRequest(base::Rng& rng, uint64_t id, uint32_t prompt_tokens
   return request;
 }
 
-// What the engine has beyond plain answers, at random: grammar, prompt log-probabilities, priority,
-// tenant, speculation. Such answers still are those of the oracle.
+// What the engine has beyond plain answers, at random: embeddings, grammar, prompt
+// log-probabilities, priority, tenant, speculation. Such answers still are those of the oracle.
 inline void AddFeatures(base::Rng& rng, Request& request) {
   request.priority = static_cast<Priority>(rng.Below(3));
   request.tenant = rng.Below(3);
   request.isolation.bytes[0] = static_cast<uint8_t>(request.tenant);
   request.speculation = static_cast<Speculation>(rng.Below(5));
   if (request.speculation == Speculation::kDraft) request.speculation = Speculation::kServer;
+  if (rng.Below(5) == 0) {
+    request.pooling = rng.Below(3) == 0 ? Pooling::kLast : Pooling::kMean;
+    request.samples = 1;
+    request.sampling = {.tokens_max = 0};
+    return;
+  }
   request.prompt_logprobs = rng.Below(5) == 0;
   if (rng.Below(3) > 0) return;
   FakeGrammarOptions grammar{.seed = rng.Next(), .end_token = kEndToken};

@@ -23,6 +23,7 @@ namespace plumb::engine {
 class HashModel final : public model::Model {
  public:
   using TokenId = base::TokenId;
+  static constexpr uint32_t kHiddenWidth = 5;
 
   HashModel(uint32_t vocabulary_size, uint32_t context_max, uint32_t rows_max = 4096,
             uint32_t logits_rows_max = 256, const HashStateShape& state = {})
@@ -30,6 +31,7 @@ class HashModel final : public model::Model {
     info_.architecture = "hash";
     info_.vocabulary_size = vocabulary_size;
     info_.context_max = context_max;
+    info_.hidden_width = kHiddenWidth;
     info_.page_bytes = model::kPageTokens * sizeof(uint64_t);
     info_.numerics_id = "hash";
     if (!stateful()) return;
@@ -46,10 +48,11 @@ class HashModel final : public model::Model {
 
   void set_never_sampled(std::vector<TokenId> tokens) { info_.never_sampled = std::move(tokens); }
 
-  // Called at the start of each Forward, and with each row of logits; for faults and for stopping
-  // in the middle of a step.
+  // Called at the start of each Forward, and with each row of logits or of hidden states; for
+  // faults and for stopping in the middle of a step.
   std::function<void()> before_forward;
   std::function<void(std::span<float>)> after_row;
+  std::function<void(std::span<float>)> after_hidden;
 
   const model::ModelInfo& info() const override { return info_; }
   uint32_t rows_max() const override { return rows_max_; }
@@ -63,8 +66,11 @@ class HashModel final : public model::Model {
       const size_t end = sequence.position + sequence.tokens.size();
       CHECK(!sequence.tokens.empty() && end <= info_.context_max);
       CHECK(sequence.pages.size() * model::kPageTokens >= end) << "pages do not cover the rows";
-      CHECK(sequence.logits_rows == 0 || end - sequence.logits_rows >= sequence.replay_from)
-          << "logits before the replay";
+      const size_t hidden_rows = sequence.hidden.size() / kHiddenWidth;
+      CHECK(hidden_rows * kHiddenWidth == sequence.hidden.size());
+      CHECK(hidden_rows == 0 || sequence.logits_rows == 0);
+      const size_t wanted = sequence.logits_rows + hidden_rows;
+      CHECK(wanted == 0 || end - wanted >= sequence.replay_from) << "wanted before the replay";
       CHECK((sequence.state != nullptr) == stateful());
       if (stateful()) Enter(sequence);
       for (size_t i = 0; i < sequence.tokens.size(); ++i) {
@@ -73,9 +79,15 @@ class HashModel final : public model::Model {
         const uint64_t before = position == 0 ? 0 : Read(sequence, position - 1);
         const HashRow row = ComputeRow(sequence, before, i);
         Write(sequence, position, row.page);
-        if (i + sequence.logits_rows < sequence.tokens.size()) continue;
-        FillRow(Digest(sequence, position) ^ row.upper,
-                logits.subspan(logits_rows++ * info_.vocabulary_size, info_.vocabulary_size));
+        if (i + wanted < sequence.tokens.size()) continue;
+        const uint64_t digest = Digest(sequence, position) ^ row.upper;
+        if (hidden_rows > 0) {
+          const size_t place = i + hidden_rows - sequence.tokens.size();
+          FillHidden(digest, sequence.hidden.subspan(place * kHiddenWidth, kHiddenWidth));
+        } else {
+          FillRow(digest,
+                  logits.subspan(logits_rows++ * info_.vocabulary_size, info_.vocabulary_size));
+        }
       }
     }
     CHECK(rows <= rows_max_ && logits_rows <= logits_rows_max_);
@@ -99,6 +111,20 @@ class HashModel final : public model::Model {
 
   // What Forward gives for the last of `tokens`, from the tokens themselves.
   std::vector<float> LogitsOf(std::span<const TokenId> tokens, uint32_t replay_from = 0) const {
+    std::vector<float> logits(info_.vocabulary_size);
+    FillRow(DigestOf(tokens, replay_from), logits);
+    return logits;
+  }
+  std::vector<float> HiddenOf(std::span<const TokenId> tokens, uint32_t replay_from = 0) const {
+    std::vector<float> hidden(kHiddenWidth);
+    FillHidden(DigestOf(tokens, replay_from), hidden);
+    return hidden;
+  }
+
+ private:
+  bool stateful() const { return state_.window > 0; }
+
+  uint64_t DigestOf(std::span<const TokenId> tokens, uint32_t replay_from) const {
     std::vector<HashRow> rows(stateful() ? tokens.size() : 0);
     HashRow row;
     uint64_t digest = 0;
@@ -114,14 +140,8 @@ class HashModel final : public model::Model {
       }
       digest = Mix(digest ^ row.page);
     }
-    std::vector<float> logits(info_.vocabulary_size);
-    FillRow(digest ^ row.upper, logits);
-    return logits;
+    return digest ^ row.upper;
   }
-
- private:
-  bool stateful() const { return state_.window > 0; }
-
   void Enter(const model::SequenceRows& sequence) const {
     const uint64_t before = sequence.position == 0 ? 0 : Read(sequence, sequence.position - 1);
     HashWindow(state_, sequence.state).Enter(sequence.position, sequence.replay_from, before);
@@ -185,6 +205,12 @@ class HashModel final : public model::Model {
           static_cast<float>(-2 * std::log(uniform) + (token >= 32 && token < 127 ? 4 : 0));
     }
     if (after_row) after_row(row);
+  }
+  void FillHidden(uint64_t digest, std::span<float> row) const {
+    for (size_t i = 0; i < row.size(); ++i) {
+      row[i] = static_cast<float>(static_cast<double>(Mix(digest + i) >> 11) * 0x1.0p-52 - 1);
+    }
+    if (after_hidden) after_hidden(row);
   }
 
   model::ModelInfo info_;

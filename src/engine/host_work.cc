@@ -61,6 +61,8 @@ void HostWork::PublishOne(const HandedSample& handed, std::span<const SampleResu
                           base::Instant now) {
   Sample& sample = *handed.sample;
   if (sample.ended) return;
+  // Of an embedding only the end is news.
+  if (sample.request.request.pooling != Pooling::kNone && !handed.end) return;
   sample.cached_published = handed.cached_tokens;
   const uint32_t before = sample.tokens_published;
   TokenEvent event = MakeEvent(handed, results);

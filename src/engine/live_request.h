@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "engine/answer_text.h"
 #include "engine/generator.h"
+#include "engine/pooling.h"
 #include "engine/request.h"
 #include "engine/sequence.h"
 #include "engine/speculation.h"
@@ -47,6 +48,8 @@ struct Sample {
   std::vector<TokenId> forced;   // sure to follow, by the grammar; capacity kDraftsMax
   std::unique_ptr<SpeculationState> speculation;  // null: nothing is guessed
   std::unique_ptr<DraftState> unweighed;          // of EngineOptions.unweighed_drafter
+
+  std::unique_ptr<Pooler> pooler;  // null: no embedding is asked for, or it has not started
 
   // Null without a grammar, and before the first mask. The host's from the posting of mask work
   // until it is awaited, otherwise the engine's as above.

@@ -33,6 +33,7 @@ struct Answer {
   std::string text;
   std::vector<TokenLogprob> logprobs;
   std::vector<TokenLogprob> prompt_logprobs;
+  std::vector<float> embedding;
   std::optional<Finish> finish;
 };
 
@@ -42,6 +43,7 @@ class Oracle {
       : model_(model), tokenizer_(tokenizer) {}
 
   Answer Run(const Request& request, uint32_t sample) const {
+    if (request.pooling != Pooling::kNone) return Embed(request);
     const SamplingParams& params = request.sampling;
     Answer answer;
     std::vector<TokenId> all = request.prompt;
@@ -91,6 +93,29 @@ class Oracle {
 
  private:
   std::span<const TokenId> never() const { return model_.info().never_sampled; }
+
+  // By the definition (engine/pooling.h), to the bit.
+  Answer Embed(const Request& request) const {
+    const std::span<const TokenId> prompt(request.prompt);
+    const bool mean = request.pooling == Pooling::kMean;
+    std::vector<double> sums(HashModel::kHiddenWidth);
+    for (size_t rows = mean ? 1 : prompt.size(); rows <= prompt.size(); ++rows) {
+      const uint32_t replay_from = mean ? 0 : model_.ReplayFrom(prompt.size());
+      const auto hidden = model_.HiddenOf(prompt.first(rows), replay_from);
+      for (size_t i = 0; i < sums.size(); ++i) {
+        sums[i] += static_cast<double>(hidden[i]);
+      }
+    }
+    double squares = 0;
+    for (const double sum : sums) squares += sum * sum;
+    Answer answer;
+    for (const double sum : sums) {
+      answer.embedding.push_back(static_cast<float>(sum / std::sqrt(squares)));
+    }
+    answer.finish = Finish{.reason = FinishReason::kStop,
+                           .prompt_tokens = static_cast<uint32_t>(prompt.size())};
+    return answer;
+  }
 
   std::vector<TokenLogprob> DescribePrompt(const Request& request) const {
     std::vector<TokenLogprob> result;
@@ -168,6 +193,7 @@ inline void ExpectSameAnswer(const Answer& actual, const Answer& expected) {
   EXPECT_EQ(actual.finish->completion_tokens, expected.finish->completion_tokens);
   ExpectSameLogprobs(actual.logprobs, expected.logprobs);
   ExpectSameLogprobs(actual.prompt_logprobs, expected.prompt_logprobs);
+  EXPECT_EQ(actual.embedding, expected.embedding);
 }
 
 }  // namespace plumb::engine

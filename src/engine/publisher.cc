@@ -63,6 +63,10 @@ TokenEvent MakeEvent(const HandedSample& handed, std::span<const SampleResult> r
     return event;
   }
   if (handed.end) Close(handed, event);
+  const bool pooled = sample.request.request.pooling != Pooling::kNone;
+  if (pooled && handed.end == FinishReason::kStop) {
+    event.embedding = sample.pooler->Take();
+  }
   return event;
 }
 

@@ -53,7 +53,7 @@ struct SamplingParams {
   std::vector<TokenId> stop_tokens;  // besides the model's own end tokens
   bool ignore_end = false;           // the model's end tokens do not end it; not with a grammar
   uint64_t seed = 0;                 // always set: drawn by the server when the caller gave none
-  uint32_t tokens_max = 16;          // >= 1; prompt + tokens_max <= context
+  uint32_t tokens_max = 16;          // >= 1 (but see pooling); prompt + tokens_max <= context
   bool logprobs = false;
   uint32_t top_logprobs = 0;  // [0, kTopLogprobsMax], only with logprobs, or the prompt's
 };
@@ -70,6 +70,10 @@ enum class Speculation : uint8_t {
   kAuto,   // whichever of them pays
 };
 
+// What is asked of a prompt's final hidden states, one a token, instead of an answer: their mean or
+// the last of them, divided by its length (the root of the sum of squares).
+enum class Pooling : uint8_t { kNone, kMean, kLast };
+
 struct Request {
   RequestId id;                 // unique among the live requests of this generator
   std::vector<TokenId> prompt;  // not empty
@@ -84,6 +88,12 @@ struct Request {
   // Log-probabilities of the prompt's tokens too, as many alternatives as sampling.top_logprobs.
   // Such a request computes its whole prompt.
   bool prompt_logprobs = false;
+  // Not kNone: the prompt's embedding is wanted, which is all that the answer has. Then one sample,
+  // no log-probabilities, no grammar and sampling.tokens_max = 0; nothing else of `sampling`
+  // counts. With kMean such a request computes its whole prompt, and every row in all layers (even
+  // of a model with bounded replay); with kLast its state is the one that a next token would come
+  // from.
+  Pooling pooling = Pooling::kNone;
   // Only requests with an equal one share computed pages. The server derives it from whose request
   // it is, never from what a caller says; zeros where everybody is one tenant.
   base::Hash256 isolation{};
@@ -103,7 +113,7 @@ struct TokenLogprob {
 };
 
 enum class FinishReason : uint8_t {
-  kStop,       // an end token, stop token or stop string
+  kStop,       // an end token, stop token or stop string; an embedding that is whole
   kLength,     // tokens_max or the context's end
   kCancelled,  // Cancel, or the generator shut down at once
   kError,      // status says what
@@ -132,6 +142,7 @@ struct TokenEvent {
   // Of prompt tokens 1, 2, ... (the first has none), in order, before the sample's first token; of
   // sample 0 alone.
   std::vector<TokenLogprob> prompt_logprobs;
+  std::vector<float> embedding;  // with the last event, of a request for one that ends well
   std::optional<Finish> finish;  // set exactly once a sample, on its last event
 };
 

@@ -66,6 +66,16 @@ base::Status CheckLists(const SamplingParams& params, uint32_t vocabulary_size) 
   return CheckTokens("sampling.stop_tokens", params.stop_tokens, vocabulary_size);
 }
 
+base::Status CheckPooling(const Request& request, const RequestLimits& limits) {
+  if (request.pooling == Pooling::kNone) return base::OkStatus();
+  if (limits.hidden_width == 0) return base::Unsupported("this model gives no embeddings");
+  const bool more = request.samples > 1 || request.grammar != nullptr || request.prompt_logprobs ||
+                    request.sampling.logprobs;
+  if (!more) return base::OkStatus();
+  return base::InvalidArgument("pooling",
+                               "an embedding has one sample, no log-probabilities and no grammar");
+}
+
 base::Status CheckLength(const Request& request, uint32_t context_max) {
   const uint64_t prompt = request.prompt.size(), answer = request.sampling.tokens_max;
   if (prompt + answer <= context_max) return base::OkStatus();
@@ -96,7 +106,10 @@ base::Status CheckRequest(const Request& request, const RequestLimits& limits) {
         "speculation is \"draft\", and there is no draft model here: leave it out, ask for "
         "\"ngram\", or start the server with --speculation draft:MODEL");
   }
-  RETURN_IF_ERROR(CheckCount("sampling.tokens_max", params.tokens_max, 1, UINT32_MAX));
+  RETURN_IF_ERROR(CheckPooling(request, limits));
+  const bool generates = request.pooling == Pooling::kNone;
+  RETURN_IF_ERROR(CheckCount("sampling.tokens_max", params.tokens_max, generates ? 1 : 0,
+                             generates ? UINT32_MAX : 0));
   RETURN_IF_ERROR(CheckCount("prompt", request.prompt.size(), 1, UINT64_MAX));
   RETURN_IF_ERROR(CheckLength(request, limits.context_max));
   return CheckTokens("prompt", request.prompt, limits.vocabulary_size);

@@ -26,7 +26,7 @@ Scheduler::Scheduler(const SchedulerLimits& limits, kvcache::PagePool& pool,
 
 void Scheduler::Add(Sequence& sequence) {
   CHECK(sequence.state == SequenceState::kNew && sequence.length > 0);
-  CHECK(sequence.length < sequence.length_max);
+  CHECK(sequence.length <= sequence.length_max && sequence.has_room());
   CHECK(pages_.layout().PagesFor(sequence.length_max) <= pages_.total()) << "it would never fit";
   CHECK(sequence.order >= next_order_) << sequence.order;
   next_order_ = sequence.order + 1;
@@ -93,7 +93,7 @@ void Scheduler::PlanStreams() {
   // that is planned already.
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence& sequence = *running_[i];
-    CHECK(sequence.length + sequence.drafts < sequence.length_max) << sequence.drafts;
+    CHECK(sequence.has_room()) << sequence.drafts;
     if (!sequence.decoding()) {
       sequence.drafts = 0;
     } else if (GrowOrPreempt(sequence, 1)) {

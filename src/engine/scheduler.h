@@ -33,8 +33,8 @@ struct SchedulerLimits {
 };
 
 // Rows [position, position + rows) of a sequence. `logits_rows`: how many of the last have logits;
-// 0 when more of its prompt is left to compute (but see Sequence::logits_from), else the last known
-// token's and those of its drafts.
+// 0 when more of its prompt is left to compute (but see Sequence::logits_from) or it embeds, else
+// the last known token's and those of its drafts.
 struct PlannedRows {
   Sequence* sequence;  // null: it was removed after Plan
   uint32_t position;

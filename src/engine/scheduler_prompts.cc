@@ -150,6 +150,7 @@ bool Scheduler::Fits(const StepShape& shape) const {
 }
 
 uint32_t Scheduler::LogitsRows(const Sequence& sequence, uint32_t rows) {
+  if (sequence.embeds()) return 0;
   const uint32_t end = sequence.computed + rows;
   const uint32_t wanted = end > sequence.logits_from ? end - sequence.logits_from : 0;
   const bool last = rows > 0 && end == sequence.length;

@@ -37,7 +37,8 @@ struct HeldState {
 struct Sequence {
   uint64_t order = 0;       // by arrival, then sample; unique; lower = older
   uint32_t length = 0;      // tokens known: the prompt, and what was sampled so far
-  uint32_t length_max = 0;  // prompt + tokens_max: the most it will ever have
+  uint32_t length_max = 0;  // prompt + tokens_max: the most it will ever have; of one that embeds
+                            // it is `length`
   // Guesses for what follows, at tokens[length, length + drafts), that the next step may verify;
   // length + drafts < length_max. Set by the engine before Plan, only where decoding().
   uint32_t drafts = 0;
@@ -45,6 +46,10 @@ struct Sequence {
   // the prompt's log-probabilities; computed never skips past it by reuse. The engine raises it as
   // they are done. kNoPosition: no such rows are wanted.
   uint32_t logits_from = kNoPosition;
+  // Of prompts that are to be embedded: rows from this position on have hidden states that are
+  // wanted, and nothing is sampled; as with logits_from, none of them is reused. The engine raises
+  // it. kNoPosition: it generates.
+  uint32_t hidden_from = kNoPosition;
   // Of a model with bounded replay: model::SequenceRows::replay_from. Goes by the prompt, whatever
   // was generated since.
   uint32_t replay_from = 0;
@@ -81,7 +86,10 @@ struct Sequence {
   // Tokens to compute before the next one can be sampled, or before it is begun anew; >= 1.
   uint32_t remaining() const { return length - (full_pass ? 1 : 0) - computed; }
   // A single row that follows computed ones, as opposed to a part of a prompt.
-  bool decoding() const { return !full_pass && computed > 0 && remaining() == 1; }
+  bool decoding() const { return !embeds() && !full_pass && computed > 0 && remaining() == 1; }
+  bool embeds() const { return hidden_from != kNoPosition; }
+  // What becomes known beyond what is: at least the next token.
+  bool has_room() const { return embeds() || length + drafts < length_max; }
   // For the model.
   uint32_t rows_replay_from() const { return full_pass ? 0 : replay_from; }
 };

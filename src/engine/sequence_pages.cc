@@ -182,7 +182,8 @@ uint32_t SequencePages::ReusablePages(const Sequence& sequence) const {
 }
 
 uint32_t SequencePages::SkippableTokens(const Sequence& sequence) const {
-  const uint32_t skippable = std::min(sequence.length - 1, sequence.logits_from);
+  const uint32_t skippable =
+      std::min({sequence.length - 1, sequence.logits_from, sequence.hidden_from});
   if (states_ == nullptr) return skippable;
   return std::min(skippable, sequence.full_pass ? 0 : sequence.resume_max);
 }

@@ -83,8 +83,8 @@ class SequencePages {
     uint32_t idle = 0;    // of the usable ones
   };
 
-  // Tokens that need not be computed when others have: all but the last, those whose logits are
-  // wanted, and those behind resume_max.
+  // Tokens that need not be computed when others have: all but the last, those whose logits or
+  // hidden states are wanted, and those behind resume_max.
   uint32_t SkippableTokens(const Sequence& sequence) const;
   // Whole pages from the tree that the sequence may have.
   uint32_t ReusablePages(const Sequence& sequence) const;
