@@ -11,18 +11,33 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib/common.sh"
 source "$ROOT/scripts/lib/build.sh"
 
 MODULES=(base telemetry text net tensor tenancy model kvcache engine api cli)
+# Those whose tests compile grammars in threads of the Rust library. It is not instrumented, so that
+# what these threads hand each other through Rust's channels would be reported where it passes
+# memcpy and free; accesses inside those two are not looked at there.
+GRAMMAR_MODULES=" text api cli "
+
+# run_tests PRESET TSAN_OPTIONS MODULE...
+run_tests() {
+  local modules=("${@:3}") log=$LOGS/sanitize-$1.log pattern
+  if ((${#modules[@]} == 0)); then return; fi
+  pattern="^($(IFS='|' && echo "${modules[*]}"))\."
+  say "testing ($1): ${modules[*]}"
+  TSAN_OPTIONS=halt_on_error=1:$2 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+    env -C "$ROOT" ctest --preset "$1" -j "$(nproc)" --no-tests=error --timeout 900 \
+    -R "$pattern" >"$log" 2>&1 ||
+    { tail -n 40 "$log" >&2; die "tests failed ($1)"; }
+  grep 'tests passed' "$log"
+}
 
 # sanitize PRESET MODULE...
 sanitize() {
-  local modules=("${@:2}") pattern
+  local module grammar=() other=() modules=("${@:2}")
   build "$1" "${modules[@]/%/_test}"
-  pattern="^($(IFS='|' && echo "${modules[*]}"))\."
-  say "testing ($1)"
-  TSAN_OPTIONS=halt_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-    env -C "$ROOT" ctest --preset "$1" -j "$(nproc)" --no-tests=error --timeout 900 \
-    -R "$pattern" >"$LOGS/sanitize-$1.log" 2>&1 ||
-    { tail -n 40 "$LOGS/sanitize-$1.log" >&2; die "tests failed ($1)"; }
-  grep 'tests passed' "$LOGS/sanitize-$1.log"
+  for module in "${modules[@]}"; do
+    if [[ $GRAMMAR_MODULES == *" $module "* ]]; then grammar+=("$module"); else other+=("$module"); fi
+  done
+  run_tests "$1" "" "${other[@]}"
+  run_tests "$1" ignore_interceptors_accesses=1 "${grammar[@]}"
 }
 
 main() {
