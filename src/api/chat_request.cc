@@ -226,4 +226,11 @@ Result<ChatRequest> ParseChatRequest(std::string_view body, const RequestLimits&
   return std::move(draft.request);
 }
 
+std::vector<std::string_view> ChatFieldNames() {
+  std::vector<std::string_view> names;
+  AppendFieldNames(kFields, names);
+  AppendSharedFieldNames(names);
+  return names;
+}
+
 }  // namespace plumb::api

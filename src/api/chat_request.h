@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "api/generation_request.h"
 #include "base/result.h"
@@ -20,5 +21,8 @@ struct ChatRequest : GenerationRequest {
 
 // kInvalidArgument with the field's path; reason "request_too_large" for a body above the limit.
 base::Result<ChatRequest> ParseChatRequest(std::string_view body, const RequestLimits& limits);
+
+// The names of every field that has a meaning here, those included that are only refused.
+std::vector<std::string_view> ChatFieldNames();
 
 }  // namespace plumb::api

@@ -57,40 +57,90 @@ constexpr Word<engine::Speculation> kSpeculations[] = {{"off", engine::Speculati
                                                        {"draft", engine::Speculation::kDraft},
                                                        {"auto", engine::Speculation::kAuto}};
 
+// Where a field's value goes.
+struct Draft {
+  const RequestLimits& limits;
+  GenerationRequest& request;
+  CommonFields& fields;
+};
+
+Status ReadModel(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(auto model, ReadString(value, path, kModelBytesMax));
+  draft.request.model = std::move(model).value_or("");
+  return base::OkStatus();
+}
+
+Status ReadStream(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(const auto stream, ReadBool(value, path));
+  draft.request.stream = stream.value_or(false);
+  return base::OkStatus();
+}
+
+// OpenAI's seed is any int64; the two's complement is the engine's 64-bit seed.
+Status ReadSeed(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(const auto seed, ReadInteger(value, path, {INT64_MIN, INT64_MAX}));
+  draft.request.seed_given = seed.has_value();
+  draft.request.sampling.seed = static_cast<uint64_t>(seed.value_or(0));
+  return base::OkStatus();
+}
+
+Status ReadIgnoreEnd(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(const auto ignore, ReadBool(value, path));
+  draft.request.sampling.ignore_end = ignore.value_or(false);
+  return base::OkStatus();
+}
+
+Status ReadDeadline(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(const auto deadline,
+                   ReadInteger(value, path, {1, draft.limits.deadline_ms_max}));
+  if (deadline) draft.request.deadline_ms = static_cast<uint32_t>(*deadline);
+  return base::OkStatus();
+}
+
+Status ReadPriority(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(draft.fields.priority, ReadWord(value, path, kPriorities));
+  return base::OkStatus();
+}
+
+Status ReadTier(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(draft.fields.tier_priority, ReadWord(value, path, kTiers));
+  return base::OkStatus();
+}
+
+Status ReadSpeculation(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(const auto speculation, ReadWord(value, path, kSpeculations));
+  draft.request.speculation = speculation.value_or(engine::Speculation::kServer);
+  return base::OkStatus();
+}
+
+constexpr struct {
+  std::string_view name;
+  Status (*read)(const JsonValue& value, const std::string& path, Draft& draft);
+} kFields[] = {
+    {"model", ReadModel},          {"stream", ReadStream},           {"seed", ReadSeed},
+    {"ignore_eos", ReadIgnoreEnd}, {"deadline_ms", ReadDeadline},    {"priority", ReadPriority},
+    {"service_tier", ReadTier},    {"speculation", ReadSpeculation},
+};
+
 }  // namespace
 
 Result<bool> ReadCommonField(const JsonMember& member, const std::string& path,
                              const RequestLimits& limits, GenerationRequest& request,
                              CommonFields& fields) {
-  const JsonValue& value = member.value;
-  if (member.name == "model") {
-    ASSIGN_OR_RETURN(auto model, ReadString(value, path, kModelBytesMax));
-    request.model = std::move(model).value_or("");
-  } else if (member.name == "stream") {
-    ASSIGN_OR_RETURN(const auto stream, ReadBool(value, path));
-    request.stream = stream.value_or(false);
-  } else if (member.name == "seed") {
-    // OpenAI's seed is any int64; the two's complement is the engine's 64-bit seed.
-    ASSIGN_OR_RETURN(const auto seed, ReadInteger(value, path, {INT64_MIN, INT64_MAX}));
-    request.seed_given = seed.has_value();
-    request.sampling.seed = static_cast<uint64_t>(seed.value_or(0));
-  } else if (member.name == "ignore_eos") {
-    ASSIGN_OR_RETURN(const auto ignore, ReadBool(value, path));
-    request.sampling.ignore_end = ignore.value_or(false);
-  } else if (member.name == "deadline_ms") {
-    ASSIGN_OR_RETURN(const auto deadline, ReadInteger(value, path, {1, limits.deadline_ms_max}));
-    if (deadline) request.deadline_ms = static_cast<uint32_t>(*deadline);
-  } else if (member.name == "priority") {
-    ASSIGN_OR_RETURN(fields.priority, ReadWord(value, path, kPriorities));
-  } else if (member.name == "service_tier") {
-    ASSIGN_OR_RETURN(fields.tier_priority, ReadWord(value, path, kTiers));
-  } else if (member.name == "speculation") {
-    ASSIGN_OR_RETURN(const auto speculation, ReadWord(value, path, kSpeculations));
-    request.speculation = speculation.value_or(engine::Speculation::kServer);
-  } else {
-    return false;
+  Draft draft{limits, request, fields};
+  for (const auto& field : kFields) {
+    if (field.name != member.name) continue;
+    RETURN_IF_ERROR(field.read(member.value, path, draft));
+    return true;
   }
-  return true;
+  return false;
+}
+
+void AppendCommonFieldNames(std::vector<std::string_view>& out) { AppendFieldNames(kFields, out); }
+
+void AppendSharedFieldNames(std::vector<std::string_view>& out) {
+  AppendCommonFieldNames(out);
+  AppendSamplingFieldNames(out);
 }
 
 Status ReadSharedField(const JsonMember& member, const std::string& path,

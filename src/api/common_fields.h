@@ -6,6 +6,8 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "api/generation_request.h"
 #include "api/json.h"
@@ -34,6 +36,15 @@ base::Result<bool> ReadCommonField(const JsonMember& member, const std::string& 
 base::Status ReadSharedField(const JsonMember& member, const std::string& path,
                              const RequestLimits& limits, GenerationRequest& request,
                              CommonFields& fields);
+
+// The names of what ReadSharedField takes, and those of a dialect's own table: what a request of it
+// may have, for who describes it (api/openapi_test.cc).
+void AppendSharedFieldNames(std::vector<std::string_view>& out);
+void AppendCommonFieldNames(std::vector<std::string_view>& out);
+template <typename Field, size_t kCount>
+void AppendFieldNames(const Field (&table)[kCount], std::vector<std::string_view>& out) {
+  for (const Field& field : table) out.push_back(field.name);
+}
 
 // stream_options of Chat Completions and Completions.
 struct StreamOptions {

@@ -195,4 +195,11 @@ Result<CompletionRequest> ParseCompletionRequest(std::string_view body,
   return std::move(draft.request);
 }
 
+std::vector<std::string_view> CompletionFieldNames() {
+  std::vector<std::string_view> names;
+  AppendFieldNames(kFields, names);
+  AppendSharedFieldNames(names);
+  return names;
+}
+
 }  // namespace plumb::api

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/generation_request.h"
 #include "base/result.h"
@@ -38,5 +39,8 @@ base::Result<CompletionRequest> ParseCompletionRequest(std::string_view body,
 base::Result<std::vector<base::TokenId>> ReadTokenIds(const JsonValue& value,
                                                       const std::string& path,
                                                       uint32_t vocabulary_size);
+
+// The names of every field that has a meaning here, those included that are only refused.
+std::vector<std::string_view> CompletionFieldNames();
 
 }  // namespace plumb::api

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "api/errors.h"
-#include "api/web_files.h"
+#include "api/embedded_files.h"
 #include "base/check.h"
 
 namespace plumb::api {
@@ -36,13 +36,13 @@ constexpr struct {
     {"Cache-Control", "no-cache"},
 };
 
-const WebFile* Find(std::string_view name) {
+const EmbeddedFile* Find(std::string_view name) {
   const auto files = WebFiles();
-  const auto found = std::ranges::lower_bound(files, name, {}, &WebFile::name);
+  const auto found = std::ranges::lower_bound(files, name, {}, &EmbeddedFile::name);
   return found != files.end() && found->name == name ? &*found : nullptr;
 }
 
-net::HttpResponse Answer(const net::HttpRequest& request, const WebFile& file) {
+net::HttpResponse Answer(const net::HttpRequest& request, const EmbeddedFile& file) {
   net::HttpResponse response;
   for (const auto& [name, value] : kHeaders)
     response.headers.Add(std::string(name), std::string(value));
@@ -79,13 +79,13 @@ bool MatchesTag(std::string_view if_none_match, std::string_view etag) {
 }
 
 net::HttpResponse ConsolePage(const net::HttpRequest& request) {
-  const WebFile* page = Find(kPage);
+  const EmbeddedFile* page = Find(kPage);
   CHECK(page != nullptr) << "the build left out web/" << kPage;
   return Answer(request, *page);
 }
 
 net::HttpResponse ConsoleFile(const net::HttpRequest& request, std::string_view name) {
-  const WebFile* file = Find(name);
+  const EmbeddedFile* file = Find(name);
   if (file != nullptr && name != kPage) return Answer(request, *file);
   ApiError error = ErrorFromHttp(404, "the console has no such file");
   error.code = "unknown_url";

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "api/testing/service_fixture.h"
-#include "api/web_files.h"
+#include "api/embedded_files.h"
 
 namespace plumb::api {
 namespace {
@@ -46,7 +46,7 @@ TEST(Console, AnswersHeadAsGet) {
 TEST(Console, EveryFileOfThePageIsThereWithItsType) {
   ServiceFixture fixture(Silence);
   std::set<std::string_view> types;
-  for (const WebFile& file : WebFiles()) {
+  for (const EmbeddedFile& file : WebFiles()) {
     SCOPED_TRACE(file.name);
     EXPECT_FALSE(file.body.empty());
     EXPECT_EQ(file.etag.size(), 34u);  // 32 digits and the quotes
@@ -61,7 +61,7 @@ TEST(Console, EveryFileOfThePageIsThereWithItsType) {
   const std::set<std::string_view> known = {"text/html; charset=utf-8", "text/css; charset=utf-8",
                                             "text/javascript; charset=utf-8", "image/svg+xml"};
   EXPECT_EQ(types, known);
-  EXPECT_TRUE(std::ranges::is_sorted(WebFiles(), {}, &WebFile::name));
+  EXPECT_TRUE(std::ranges::is_sorted(WebFiles(), {}, &EmbeddedFile::name));
 }
 
 // Whatever the page names is embedded, so it needs nothing else.

@@ -418,4 +418,12 @@ Result<MessagesRequest> ParseMessagesRequest(std::string_view body, const Reques
   return std::move(draft.request);
 }
 
+std::vector<std::string_view> MessagesFieldNames() {
+  std::vector<std::string_view> names;
+  AppendFieldNames(kFields, names);
+  names.insert(names.end(), std::begin(kSamplingFields), std::end(kSamplingFields));
+  AppendCommonFieldNames(names);
+  return names;
+}
+
 }  // namespace plumb::api

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "api/generation_request.h"
 #include "base/result.h"
@@ -27,5 +28,8 @@ enum class MessagesUse : uint8_t {
 // kInvalidArgument with the field's path; reason "request_too_large" for a body above the limit.
 base::Result<MessagesRequest> ParseMessagesRequest(std::string_view body,
                                                    const RequestLimits& limits, MessagesUse use);
+
+// The names of every field that has a meaning here, those included that are only refused.
+std::vector<std::string_view> MessagesFieldNames();
 
 }  // namespace plumb::api

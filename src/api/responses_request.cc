@@ -430,4 +430,11 @@ Result<ResponsesRequest> ParseResponsesRequest(std::string_view body, const Requ
   return std::move(draft.request);
 }
 
+std::vector<std::string_view> ResponsesFieldNames() {
+  std::vector<std::string_view> names;
+  AppendFieldNames(kFields, names);
+  AppendSharedFieldNames(names);
+  return names;
+}
+
 }  // namespace plumb::api

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/generation_request.h"
 #include "api/responses_input.h"
@@ -43,5 +44,8 @@ struct ResponsesContext {
 base::Result<ResponsesRequest> ParseResponsesRequest(std::string_view body,
                                                      const RequestLimits& limits,
                                                      const ResponsesContext& context);
+
+// The names of every field that has a meaning here, those included that are only refused.
+std::vector<std::string_view> ResponsesFieldNames();
 
 }  // namespace plumb::api

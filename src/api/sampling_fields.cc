@@ -36,7 +36,8 @@ constexpr FloatField kFloatFields[] = {
 
 constexpr double kBiasMax = 100;
 
-Status ReadTopK(const JsonValue& value, const std::string& path, SamplingParams& out) {
+Status ReadTopK(const JsonValue& value, const std::string& path, const SamplingLimits&,
+                SamplingParams& out) {
   ASSIGN_OR_RETURN(const auto top_k, ReadInteger(value, path, {0, INT32_MAX}));
   if (top_k) out.top_k = static_cast<uint32_t>(*top_k);
   return base::OkStatus();
@@ -77,7 +78,8 @@ Status AddStop(const JsonValue& value, const std::string& path, SamplingParams& 
   return base::OkStatus();
 }
 
-Status ReadStop(const JsonValue& value, const std::string& path, SamplingParams& out) {
+Status ReadStop(const JsonValue& value, const std::string& path, const SamplingLimits&,
+                SamplingParams& out) {
   if (value.is_null()) return base::OkStatus();
   if (value.kind == JsonKind::kString) return AddStop(value, path, out);
   if (value.kind != JsonKind::kArray) return WrongKind(value, path, "a string or an array of them");
@@ -100,6 +102,17 @@ Status ReadStopTokens(const JsonValue& value, const std::string& path, const Sam
   return base::OkStatus();
 }
 
+constexpr struct {
+  std::string_view name;
+  Status (*read)(const JsonValue& value, const std::string& path, const SamplingLimits& limits,
+                 SamplingParams& out);
+} kOtherFields[] = {
+    {"top_k", ReadTopK},
+    {"logit_bias", ReadLogitBias},
+    {"stop", ReadStop},
+    {"stop_token_ids", ReadStopTokens},
+};
+
 }  // namespace
 
 Result<bool> ReadSamplingField(const JsonMember& member, const std::string& path,
@@ -111,18 +124,17 @@ Result<bool> ReadSamplingField(const JsonMember& member, const std::string& path
     if (out.top_p <= 0.0f) out.top_p = FLT_MIN;  // also what a tiny double rounds to
     return true;
   }
-  if (member.name == "top_k") {
-    RETURN_IF_ERROR(ReadTopK(member.value, path, out));
-  } else if (member.name == "logit_bias") {
-    RETURN_IF_ERROR(ReadLogitBias(member.value, path, limits, out));
-  } else if (member.name == "stop") {
-    RETURN_IF_ERROR(ReadStop(member.value, path, out));
-  } else if (member.name == "stop_token_ids") {
-    RETURN_IF_ERROR(ReadStopTokens(member.value, path, limits, out));
-  } else {
-    return false;
+  for (const auto& field : kOtherFields) {
+    if (field.name != member.name) continue;
+    RETURN_IF_ERROR(field.read(member.value, path, limits, out));
+    return true;
   }
-  return true;
+  return false;
+}
+
+void AppendSamplingFieldNames(std::vector<std::string_view>& out) {
+  for (const FloatField& field : kFloatFields) out.push_back(field.name);
+  for (const auto& field : kOtherFields) out.push_back(field.name);
 }
 
 }  // namespace plumb::api

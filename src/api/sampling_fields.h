@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "api/json.h"
 #include "base/result.h"
@@ -22,5 +24,7 @@ struct SamplingLimits {
 // (null leaves the default). kInvalidArgument: out of range or of the wrong type.
 base::Result<bool> ReadSamplingField(const JsonMember& member, const std::string& path,
                                      const SamplingLimits& limits, engine::SamplingParams& out);
+// Their names.
+void AppendSamplingFieldNames(std::vector<std::string_view>& out);
 
 }  // namespace plumb::api

@@ -11,6 +11,7 @@
 #include "api/console.h"
 #include "api/errors.h"
 #include "api/health.h"
+#include "api/openapi.h"
 #include "api/responses_calls.h"
 #include "base/check.h"
 #include "base/hash.h"
@@ -46,6 +47,7 @@ constexpr std::string_view kRoutePatterns[] = {
     "/ready",
     kConsoleRoute,
     kConsoleFilesRoute,
+    kOpenApiRoute,
 };
 
 // What a client may choose as its request id: it goes into headers and logs.
@@ -141,6 +143,7 @@ Status Draining() {
 Service::Service(const ServiceConfig& config, ServiceParts parts)
     : model_(config.model),
       cors_(config.cors),
+      openapi_(OpenApiDocument({config.version, parts.keys.required()})),
       parts_(std::move(parts)),
       generation_options_(CompleteOptions(config, parts_)),
       chat_(generation_options_.limits, parts_.tokenizer),
@@ -176,6 +179,10 @@ std::vector<Route> Service::MakeRoutes() {
   routes.push_back(
       {HttpMethod::kGet, "/v1/models/{*}", [this](Call call) { ServeModel(std::move(call)); }});
   AddConsole(routes);
+  routes.push_back({.method = HttpMethod::kGet,
+                    .pattern = kOpenApiRoute,
+                    .serve = [this](Call call) { Answer(call, JsonResponse(openapi_)); },
+                    .key_needed = false});
   routes.push_back({.method = HttpMethod::kGet,
                     .pattern = "/metrics",
                     .serve = [this](Call call) { ServeMetrics(std::move(call)); },

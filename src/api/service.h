@@ -38,7 +38,8 @@ struct ServiceConfig {
   // model_names, limits.vocabulary_size and .abilities are filled in.
   GenerationOptions generations;
   ResponsesStoreLimits responses;
-  CorsPolicy cors;  // web pages of other origins that may call
+  CorsPolicy cors;            // web pages of other origins that may call
+  std::string version = "0";  // of plumb, for api/openapi.h
 };
 
 // Borrowed for the service's life.
@@ -66,6 +67,7 @@ struct ServiceParts {
 //   /v1/responses and below it     yes          api/responses_dialect.h, api/responses_calls.h
 //   GET  /v1/models, /v1/models/M  yes          api/models.h
 //   GET  /, /console/F             no           api/console.h
+//   GET  /openapi.json             no           api/openapi.h
 //   GET  /metrics                  yes          Prometheus text; open like all else without keys
 //   GET  /health                   no           200 while the process lives
 //   GET  /ready                    no           200 only when a request can be served, else 503
@@ -115,6 +117,7 @@ class Service final : public net::HttpHandler {
 
   const ModelCard model_;
   const CorsPolicy cors_;
+  const std::string openapi_;  // the document
   const ServiceParts parts_;
   const GenerationOptions generation_options_;
   const ChatDialect chat_;

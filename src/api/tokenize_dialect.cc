@@ -4,11 +4,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "api/common_fields.h"
 #include "api/completion_request.h"
 #include "api/json_fields.h"
 #include "api/json_writer.h"
@@ -40,47 +42,124 @@ Status ReadModel(const JsonValue& value, const std::string& path, std::string& o
   return base::OkStatus();
 }
 
-}  // namespace
-
-struct TokenizeDialect::Draft {
+// What the fields add up to while a body is read.
+struct Draft {
+  const RequestLimits& limits;
   GenerationRequest request;
   std::optional<std::string> prompt;
+  std::optional<std::vector<base::TokenId>> tokens;  // of /v1/detokenize
   std::optional<bool> add_special_tokens;
   bool strings = false;
 };
 
-Status TokenizeDialect::ReadMember(const JsonMember& member, Draft& draft) const {
-  const std::string path = MemberPath("", member.name);
-  const JsonValue& value = member.value;
-  text::ChatInput& input = draft.request.input;
-  if (member.name == "model") return ReadModel(value, path, draft.request.model);
-  if (member.name == "prompt") {
-    ASSIGN_OR_RETURN(draft.prompt, ReadString(value, path, limits_.json.bytes_max));
-  } else if (member.name == "messages") {
-    if (value.is_null()) return base::OkStatus();
-    const MessageLimits limits{limits_.messages_max, limits_.content_parts_max, limits_.abilities};
-    ASSIGN_OR_RETURN(input.messages, ReadMessages(value, path, limits));
-  } else if (member.name == "tools" && limits_.abilities.tools) {
-    ASSIGN_OR_RETURN(input.tools, ReadTools(value, path));
-  } else if (member.name == "reasoning_effort" && limits_.abilities.reasoning) {
-    ASSIGN_OR_RETURN(input.effort, ReadEffort(value, path));
-  } else if (member.name == "thinking" && limits_.abilities.reasoning) {
-    ASSIGN_OR_RETURN(input.thinking, ReadThinking(value, path));
-  } else if (member.name == "add_special_tokens") {
-    ASSIGN_OR_RETURN(draft.add_special_tokens, ReadBool(value, path));
-  } else if (member.name == "return_token_strs") {
-    ASSIGN_OR_RETURN(const auto strings, ReadBool(value, path));
-    draft.strings = strings.value_or(false);
-  } else if (member.name == "add_generation_prompt") {
-    ASSIGN_OR_RETURN(const auto open, ReadBool(value, path));
-    if (!open.value_or(true))
-      return InvalidArgument(path,
-                             "a conversation is tokenised as it is asked, with where the "
-                             "answer begins; leave it out or true");
-  } else {
-    return Unknown(path);
-  }
+using FieldReader = Status (*)(const JsonValue& value, const std::string& path, Draft& draft);
+struct Field {
+  std::string_view name;
+  FieldReader read;
+};
+
+Status ReadModelName(const JsonValue& value, const std::string& path, Draft& draft) {
+  return ReadModel(value, path, draft.request.model);
+}
+
+Status ReadPromptText(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(draft.prompt, ReadString(value, path, draft.limits.json.bytes_max));
   return base::OkStatus();
+}
+
+Status ReadMessageList(const JsonValue& value, const std::string& path, Draft& draft) {
+  if (value.is_null()) return base::OkStatus();
+  const MessageLimits limits{draft.limits.messages_max, draft.limits.content_parts_max,
+                             draft.limits.abilities};
+  ASSIGN_OR_RETURN(draft.request.input.messages, ReadMessages(value, path, limits));
+  return base::OkStatus();
+}
+
+Status ReadToolList(const JsonValue& value, const std::string& path, Draft& draft) {
+  if (!draft.limits.abilities.tools) return Unknown(path);
+  ASSIGN_OR_RETURN(draft.request.input.tools, ReadTools(value, path));
+  return base::OkStatus();
+}
+
+Status ReadReasoningEffort(const JsonValue& value, const std::string& path, Draft& draft) {
+  if (!draft.limits.abilities.reasoning) return Unknown(path);
+  ASSIGN_OR_RETURN(draft.request.input.effort, ReadEffort(value, path));
+  return base::OkStatus();
+}
+
+Status ReadThinkingMode(const JsonValue& value, const std::string& path, Draft& draft) {
+  if (!draft.limits.abilities.reasoning) return Unknown(path);
+  ASSIGN_OR_RETURN(draft.request.input.thinking, ReadThinking(value, path));
+  return base::OkStatus();
+}
+
+Status ReadSpecialTokens(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(draft.add_special_tokens, ReadBool(value, path));
+  return base::OkStatus();
+}
+
+Status ReadStrings(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(const auto strings, ReadBool(value, path));
+  draft.strings = strings.value_or(false);
+  return base::OkStatus();
+}
+
+Status ReadGenerationPrompt(const JsonValue& value, const std::string& path, Draft&) {
+  ASSIGN_OR_RETURN(const auto open, ReadBool(value, path));
+  if (open.value_or(true)) return base::OkStatus();
+  return InvalidArgument(path,
+                         "a conversation is tokenised as it is asked, with where the answer "
+                         "begins; leave it out or true");
+}
+
+Status ReadTokens(const JsonValue& value, const std::string& path, Draft& draft) {
+  if (value.kind == JsonKind::kArray && value.items.empty()) {
+    draft.tokens.emplace();
+    return base::OkStatus();
+  }
+  ASSIGN_OR_RETURN(draft.tokens, ReadTokenIds(value, path, draft.limits.vocabulary_size));
+  return base::OkStatus();
+}
+
+constexpr Field kTokenizeFields[] = {
+    {"model", ReadModelName},
+    {"prompt", ReadPromptText},
+    {"messages", ReadMessageList},
+    {"add_special_tokens", ReadSpecialTokens},
+    {"return_token_strs", ReadStrings},
+    {"add_generation_prompt", ReadGenerationPrompt},
+    // Where the model's chat format takes them.
+    {"tools", ReadToolList},
+    {"reasoning_effort", ReadReasoningEffort},
+    {"thinking", ReadThinkingMode},
+};
+constexpr Field kDetokenizeFields[] = {{"model", ReadModelName}, {"tokens", ReadTokens}};
+
+Result<Draft> ReadFields(std::string_view body, const RequestLimits& limits,
+                         std::span<const Field> fields) {
+  ASSIGN_OR_RETURN(const JsonValue root, ParseJson(body, limits.json));
+  Draft draft{.limits = limits};
+  for (const JsonMember& member : root.members) {
+    const std::string path = MemberPath("", member.name);
+    const auto field = std::ranges::find(fields, member.name, &Field::name);
+    if (field == fields.end()) return Unknown(path);
+    RETURN_IF_ERROR(field->read(member.value, path, draft));
+  }
+  return draft;
+}
+
+}  // namespace
+
+std::vector<std::string_view> TokenizeFieldNames() {
+  std::vector<std::string_view> names;
+  AppendFieldNames(kTokenizeFields, names);
+  return names;
+}
+
+std::vector<std::string_view> DetokenizeFieldNames() {
+  std::vector<std::string_view> names;
+  AppendFieldNames(kDetokenizeFields, names);
+  return names;
 }
 
 std::string TokenizeDialect::Answer(std::span<const base::TokenId> tokens, bool strings) const {
@@ -102,9 +181,7 @@ std::string TokenizeDialect::Answer(std::span<const base::TokenId> tokens, bool 
 }
 
 Result<ReadBody> TokenizeDialect::Read(std::string_view body, const BodyOrigin&) const {
-  ASSIGN_OR_RETURN(const JsonValue root, ParseJson(body, limits_.json));
-  Draft draft{};
-  for (const JsonMember& member : root.members) RETURN_IF_ERROR(ReadMember(member, draft));
+  ASSIGN_OR_RETURN(Draft draft, ReadFields(body, limits_, kTokenizeFields));
   const bool chat = !draft.request.input.messages.empty();
   if (chat == draft.prompt.has_value())
     return InvalidArgument("prompt", "give either prompt, a text, or messages");
@@ -129,25 +206,13 @@ Result<ReadBody> TokenizeDialect::Read(std::string_view body, const BodyOrigin&)
 }
 
 Result<ReadBody> DetokenizeDialect::Read(std::string_view body, const BodyOrigin&) const {
-  ASSIGN_OR_RETURN(const JsonValue root, ParseJson(body, limits_.json));
+  ASSIGN_OR_RETURN(Draft draft, ReadFields(body, limits_, kDetokenizeFields));
+  if (!draft.tokens) return InvalidArgument("tokens", "tokens is missing");
   ReadBody read;
-  std::optional<std::vector<base::TokenId>> tokens;
-  for (const JsonMember& member : root.members) {
-    const std::string path = MemberPath("", member.name);
-    if (member.name == "model") {
-      RETURN_IF_ERROR(ReadModel(member.value, path, read.request.model));
-    } else if (member.name != "tokens") {
-      return Unknown(path);
-    } else if (member.value.kind == JsonKind::kArray && member.value.items.empty()) {
-      tokens.emplace();
-    } else {
-      ASSIGN_OR_RETURN(tokens, ReadTokenIds(member.value, path, limits_.vocabulary_size));
-    }
-  }
-  if (!tokens) return InvalidArgument("tokens", "tokens is missing");
+  read.request = std::move(draft.request);
   std::string out;
   JsonWriter json(out);
-  json.BeginObject().Key("prompt").String(SpellTokens(*tokens, tokenizer_)).EndObject();
+  json.BeginObject().Key("prompt").String(SpellTokens(*draft.tokens, tokenizer_)).EndObject();
   read.answer = std::move(out);
   return read;
 }

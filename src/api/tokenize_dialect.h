@@ -4,7 +4,10 @@
 // requests for answers, since a long text takes its time. Read next: api/generations.h.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "api/dialect.h"
 #include "text/tokenizer.h"
@@ -23,9 +26,6 @@ class TokenizeDialect final : public Dialect {
   std::string_view length_field() const override { return "messages"; }
 
  private:
-  struct Draft;
-
-  base::Status ReadMember(const JsonMember& member, Draft& draft) const;
   std::string Answer(std::span<const base::TokenId> tokens, bool strings) const;
 
   const RequestLimits limits_;
@@ -48,5 +48,9 @@ class DetokenizeDialect final : public Dialect {
   const RequestLimits limits_;
   const text::Tokenizer& tokenizer_;
 };
+
+// The names of every field that has a meaning in their bodies.
+std::vector<std::string_view> TokenizeFieldNames();
+std::vector<std::string_view> DetokenizeFieldNames();
 
 }  // namespace plumb::api

@@ -64,6 +64,7 @@ api::ServiceConfig ServiceConfigFor(const ServeSettings& settings, LocalEngine& 
                                     const base::Clock& clock, api::CorsPolicy cors) {
   api::ServiceConfig config;
   config.cors = std::move(cors);
+  config.version = kVersion;
   config.model.names.push_back(local.id());
   for (const std::string& name : settings.names) config.model.names.push_back(name);
   config.model.created = clock.UnixSeconds();
