@@ -28,6 +28,7 @@ struct FakeAnswer {
   std::vector<base::TokenId> tokens;  // past the last one: the sample waits until it is cancelled
   uint32_t chunk_tokens = 1;          // per event; 0 = all in one
   base::Status failure;               // not ok: instead of the token after the last
+  std::vector<uint32_t> chunks = {};  // of the first events, instead of chunk_tokens
 };
 using FakeScript = std::function<FakeAnswer(const engine::Request& request, uint32_t sample_index)>;
 
@@ -120,6 +121,7 @@ class FakeGenerator final : public engine::Generator {
     std::vector<std::string> stop_strings;
     text::Detokenizer detokenizer;
     text::StopMatcher matcher;
+    size_t events = 0;
     uint32_t sent = 0;
     bool finished = false;
   };
@@ -181,8 +183,11 @@ class FakeGenerator final : public engine::Generator {
     const bool describes = live.request.prompt_logprobs && sample_index == 0 && sample.sent == 0;
     for (size_t i = 1; describes && i < live.request.prompt.size(); ++i)
       event.prompt_logprobs.push_back(FakeLogprob(live.request.prompt[i], sampling.top_logprobs));
-    const uint32_t chunk =
-        sample.answer.chunk_tokens == 0 ? UINT32_MAX : sample.answer.chunk_tokens;
+    const auto& chunks = sample.answer.chunks;
+    const uint32_t wanted =
+        sample.events < chunks.size() ? chunks[sample.events] : sample.answer.chunk_tokens;
+    const uint32_t chunk = wanted == 0 ? UINT32_MAX : wanted;
+    ++sample.events;
     for (uint32_t i = 0; i < chunk && !event.finish && !live.cancelled; ++i) {
       if (sample.sent == sample.answer.tokens.size()) break;
       PushToken(live, sample, sample.answer.tokens[sample.sent], event);

@@ -1,0 +1,91 @@
+// api/testing/recorded_answers.h
+// Tests only. Answers as DeepSeek-V4.1 gives them, token by token: what parsers, detokenizers and
+// stop strings find hard, where tokens end within characters, marks and names.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace plumb::api::testing {
+
+struct RecordedAnswer {
+  std::string_view name;
+  std::vector<std::string_view> tokens;  // what each stands for; of characters also parts
+  std::string_view holds;                // is in the answer, as JSON, in every API with chats
+  bool tools = false;                    // the request declares get_weather and note
+  std::string_view stop = {};            // the request's stop string
+  uint32_t bytes_max = 4096;             // of the answer: its max_tokens, a byte being a token
+};
+
+inline const std::vector<RecordedAnswer>& RecordedAnswers() {
+  static const std::vector<RecordedAnswer> answers = {
+      {.name = "reasoning, Korean and emoji",
+       .tokens = {"두 ", "글",       "\xEC\x9E", "\x90",       ".",      "</",       "think",
+                  ">",   "\n\n",     "안",       "녕",         "하세",   "\xEC\x9A", "\x94",
+                  " ",   "\xF0\x9F", "\x98\x80", "👩\xE2\x80", "\x8D💻", "!"},
+       .holds = "안녕하세요 😀👩‍💻!"},
+      {.name = "one call",
+       .tokens = {"call",
+                  "</think>",
+                  "\n",
+                  "\n<",
+                  "｜DSML｜",
+                  " calls>\n<｜DSML｜",
+                  " invoke",
+                  " name=\"get_",
+                  "weather\">\n",
+                  "<｜DSML｜ parameter name=\"ci",
+                  "ty\" string=\"",
+                  "true\">",
+                  "서\xEC",
+                  "\x9A\xB8 \"a\\b\"",
+                  "</｜DS",
+                  "ML｜ parameter>\n",
+                  "<｜DSML｜ parameter name=\"days\" string=\"false\">",
+                  "[1, {\"x\":",
+                  " 2.50}]",
+                  "</｜DSML｜ parameter>\n</｜DSML｜ invoke>\n",
+                  "</｜DSML｜ calls>"},
+       .holds = "get_weather",
+       .tools = true},
+      {.name = "text, then two calls",
+       .tokens = {"</think>", "I ", "look < both ｜", "DSML up", ".\n\n", "<｜DSML｜ calls>\n",
+                  "<｜DSML｜ invoke name=\"note\">\n",
+                  "<｜DSML｜ parameter name=\"input\" string=\"true\">", "😀 </", "｜DSML｜ x>",
+                  "</｜DSML｜ parameter>\n", "</｜DSML｜ invoke>", "\n",
+                  "<｜DSML｜ invoke name=\"get_weather\">\n", "<｜DSML｜ parameter name=\"city\"",
+                  " string=\"true\">P</｜DSML｜ parameter>", "\n</｜DSML｜ invoke>\n",
+                  "</｜DSML｜ calls>"},
+       .holds = "I look < both ｜DSML up.",
+       .tools = true},
+      {.name = "a stop string, after what only begins like it",
+       .tokens = {"</think>", "alpha",     " ze",          "ta",   " eta", " the",
+                  " zeta",    " z",        "eta e",        "ta ",  "thet", "a and",
+                  " more ",   "zeta eta ", "\xEB\x81",     "\x9D", "END",  " zeta",
+                  " eta",     " zeta eta", "\xEB\x81\x9D", "EN",   "DE"},
+       .holds = "zeta eta theta and more zeta eta ",
+       .stop = "끝END"},
+      {.name = "what looks like a call, without tools",
+       .tokens = {"</think>", "Write ", "<｜DSML｜ ca", "lls>", "\n<｜DSML｜",
+                  " invoke name=\"x\">", "</｜DSML｜ invoke>", "\n", "<tool_", "call>{\"name\"",
+                  ": 1}</tool_call>", " & ", "</th", "ink", "> ", "<|im", "_end|>", " done"},
+       .holds = "done"},
+      {.name = "cut off within the reasoning",
+       .tokens = {"Hmm", ", ", "그", "러면", " </thin", "g> ", "\xF0\x9F\x98", "\x80", " and",
+                  " so", " on", " and", " on", "</think>", "never"},
+       .holds = "Hmm, 그러면 </thing> 😀",
+       .bytes_max = 33},
+      {.name = "cut off within a call",
+       .tokens = {"</think>", "Now.", "\n\n", "<｜DSML｜ calls>\n", "<｜DSML｜ invoke",
+                  " name=\"get_weather\">\n", "<｜DSML｜ parameter name=\"city\" string=\"true\">",
+                  "부", "\xEC\x82", "\xB0", "광역", "시</｜DSML｜ parameter>"},
+       .holds = "get_weather",
+       .tools = true,
+       .bytes_max = 135},
+      {.name = "nothing", .tokens = {"</think>", "\n", "\n"}, .holds = ""},
+  };
+  return answers;
+}
+
+}  // namespace plumb::api::testing
