@@ -24,6 +24,7 @@ struct TalkLine {
 //   key K ...                  the server takes these keys alone (before the first request)
 //   model deepseek             it has DeepSeek-V4.1's chat format (likewise; before `key`)
 //   model fim                  it has tokens for filling in the middle (likewise)
+//   context N                  so many tokens are a prompt and its answer (likewise; 2048)
 //   cors ORIGIN ...            pages of these origins may call (likewise)
 //   say "text"                 what the model answers, a JSON string; one token per byte
 //   say INDEX "text"           for that sample alone

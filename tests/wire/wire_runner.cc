@@ -24,7 +24,7 @@ namespace {
 using api::testing::FakeAnswer;
 using nlohmann::json;
 
-constexpr uint32_t kContextMax = 2048;
+constexpr uint32_t kContextDefault = 2048;
 constexpr uint64_t kTalkBytesMax = 1 << 20;
 
 // What the generator is to do, as the talk says; read on other threads.
@@ -68,20 +68,21 @@ class Script {
 // A server that takes its answers from a script.
 struct Server {
   Server(std::vector<std::string> api_keys, const std::string& model,
-         std::vector<std::string> origins)
+         std::vector<std::string> origins, uint32_t context_max)
       : http(
             Model(model), [this](const engine::Request&, uint32_t i) { return script.Answer(i); },
-            Options(std::move(api_keys), std::move(origins))) {}
+            Options(std::move(api_keys), std::move(origins), context_max)) {}
 
   static api::testing::ScriptedModel Model(const std::string& name) {
     if (name == "deepseek") return api::testing::DeepseekModel();
     return name == "fim" ? api::testing::FimModel() : api::testing::ByteModel();
   }
   static api::testing::ScriptedServerOptions Options(std::vector<std::string> api_keys,
-                                                     std::vector<std::string> origins) {
+                                                     std::vector<std::string> origins,
+                                                     uint32_t context_max) {
     api::testing::ScriptedServerOptions options{.api_keys = std::move(api_keys),
                                                 .model_names = {"fake"},
-                                                .context_max = kContextMax,
+                                                .context_max = context_max,
                                                 .service = {},
                                                 .http = {.port = 0}};
     options.service.cors = api::CorsPolicy::FromOrigins(std::move(origins)).value();
@@ -116,11 +117,14 @@ class Player {
   std::optional<std::string> PlayRequest(const TalkLine& line) {
     if (line.word == "key") {
       if (server_) return "key comes before everything else";
-      server_ = std::make_unique<Server>(Words(line.rest), model_, origins_);
+      server_ = std::make_unique<Server>(Words(line.rest), model_, origins_, context_max_);
     } else if (line.word == "model") {
       if (server_) return "model comes before everything else";
       if (line.rest != "deepseek" && line.rest != "fim") return "no such model here";
       model_ = line.rest;
+    } else if (line.word == "context") {
+      if (server_) return "context comes before everything else";
+      context_max_ = static_cast<uint32_t>(std::stoul(line.rest));
     } else if (line.word == "cors") {
       if (server_) return "cors comes before everything else";
       origins_ = Words(line.rest);
@@ -259,12 +263,15 @@ class Player {
   }
 
   Server& server() {
-    if (!server_) server_ = std::make_unique<Server>(std::vector<std::string>{}, model_, origins_);
+    if (!server_)
+      server_ =
+          std::make_unique<Server>(std::vector<std::string>{}, model_, origins_, context_max_);
     return *server_;
   }
 
   std::string model_;  // its chat format and tokens; empty: a template, bytes
   std::vector<std::string> origins_;
+  uint32_t context_max_ = kContextDefault;  // tokens
   std::unique_ptr<Server> server_;
   net::HttpClientRequest request_;
   std::string path_;
