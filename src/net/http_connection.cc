@@ -6,11 +6,14 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <utility>
 
 namespace plumb::net {
 
 namespace {
+
+constexpr size_t kReadBytes = 64 << 10;  // at once, on the stack
 
 // Thin: the destructor is what an Outbox cannot have, since the connection shares it.
 class Exchange final : public HttpExchange {
@@ -62,6 +65,7 @@ void HttpConnection::Start(bool refuse) {
 void HttpConnection::Begin(bool refuse) {
   ErrorCode ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  socket_.non_blocking(true, ignored);
   if (refuse) {
     core_->connections_refused.fetch_add(1, std::memory_order_relaxed);
     Refuse(503, "The server has too many connections.");
@@ -82,24 +86,27 @@ void HttpConnection::PostClose() {
 void HttpConnection::Read() {
   if (reading_ || peer_finished_ || phase_ == Phase::kClosed) return;
   reading_ = true;
-  socket_.async_read_some(
-      asio::buffer(input_),
-      [self = shared_from_this()](ErrorCode error, size_t size) { self->OnRead(error, size); });
+  // For bytes, not for a read of them: a connection that waits, as most do, holds no buffer.
+  socket_.async_wait(asio::ip::tcp::socket::wait_read,
+                     [self = shared_from_this()](ErrorCode error) { self->OnReadable(error); });
 }
 
-void HttpConnection::OnRead(ErrorCode error, size_t size) {
+void HttpConnection::OnReadable(ErrorCode error) {
   reading_ = false;
   if (phase_ == Phase::kClosed) return;
+  std::array<char, kReadBytes> input;
+  const size_t size = error ? 0 : socket_.read_some(asio::buffer(input), error);
+  if (error == asio::error::would_block) return Read();
   if (error) return OnPeerLeft(error);
   switch (phase_) {
     case Phase::kIdle:
     case Phase::kHeader:
     case Phase::kBody:
-      parser_.Append({input_.data(), size});
+      parser_.Append({input.data(), size});
       ProcessInput();
       break;
     case Phase::kAnswering:
-      parser_.Append({input_.data(), size});
+      parser_.Append({input.data(), size});
       if (parser_.buffered_bytes() > core_->options.limits.pipeline_bytes_max) {
         return Close(CloseKind::kReset);
       }

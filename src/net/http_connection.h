@@ -5,7 +5,6 @@
 // I/O threads.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <memory>
 #include <set>
@@ -62,7 +61,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   void Begin(bool refuse);
   void Read();
-  void OnRead(ErrorCode error, size_t size);
+  void OnReadable(ErrorCode error);
   void OnPeerLeft(ErrorCode error);
   void ProcessInput();
   void Enter(Phase phase, base::Duration time_max);
@@ -93,7 +92,6 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   Phase phase_ = Phase::kIdle;
 
   RequestParser parser_;
-  std::array<char, 16 << 10> input_;
   bool reading_ = false;
   bool peer_finished_ = false;  // its FIN came while our complete answer was on its way
 

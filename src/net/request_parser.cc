@@ -13,6 +13,7 @@ namespace plumb::net {
 
 namespace {
 
+constexpr uint64_t kBodyGrowth = 4;
 constexpr size_t kMethodBytesMax = 24;  // longer than every registered method
 
 std::string ToString(boost::beast::string_view text) { return {text.data(), text.size()}; }
@@ -215,6 +216,12 @@ RequestParser::Phase RequestParser::CheckTarget(std::string_view target) {
 RequestParser::Phase RequestParser::ParseBody() {
   if (!chunks_) {
     const auto size = std::min<uint64_t>(body_bytes_left_, buffer_.size());
+    // A large body is copied once as it grows, not at each doubling; and still no sender makes us
+    // set aside more than a few times what has come.
+    if (const uint64_t needed = request_.body.size() + size; needed > request_.body.capacity()) {
+      request_.body.reserve(
+          std::min(request_.body.size() + body_bytes_left_, kBodyGrowth * needed));
+    }
     request_.body.append(buffer_, 0, size);
     buffer_.erase(0, size);
     body_bytes_left_ -= size;
