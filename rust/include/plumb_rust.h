@@ -86,6 +86,19 @@ uint8_t plumb_tokenizer_is_control(const plumb_tokenizer* tokenizer, uint32_t id
 int32_t plumb_tokenizer_encode(const plumb_tokenizer* tokenizer, plumb_view text, uint8_t spelled,
                                uint8_t add_special, plumb_ids* out, plumb_buffer* error);
 
+// Where a text can be cut without changing its ids (not those of `add_special`): of each part in
+// turn its bytes, and the id of the entry that it spells, or one of the values below for a text
+// that plumb_tokenizer_encode_stretch takes. Texts are shorter than 2^32 bytes. *out is freed by
+// plumb_ids_free.
+#define PLUMB_TEXT_OPENS UINT32_MAX          // begins the whole, or follows an entry
+#define PLUMB_TEXT_FOLLOWS (UINT32_MAX - 1)  // follows another text
+int32_t plumb_tokenizer_cut(const plumb_tokenizer* tokenizer, plumb_view text, uint8_t spelled,
+                            plumb_ids* out, plumb_buffer* error);
+// The ids of such a part, with the same `spelled`. Errors and *out as of plumb_tokenizer_encode.
+int32_t plumb_tokenizer_encode_stretch(const plumb_tokenizer* tokenizer, plumb_view text,
+                                       uint8_t spelled, uint8_t opens, plumb_ids* out,
+                                       plumb_buffer* error);
+
 // text::DeepseekTokenClasses. *out is freed by plumb_ids_free.
 int32_t plumb_tokenizer_classes(const plumb_tokenizer* tokenizer, plumb_ids* out,
                                 plumb_buffer* error);

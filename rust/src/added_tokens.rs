@@ -7,8 +7,10 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use crate::abi::Failure;
 use crate::tokenizer::{Kind, Spelled};
 
+#[derive(Clone, Copy)]
 pub enum Part<'a> {
-    Token(u32),
+    /// With its name, as the text spells it.
+    Token(u32, &'a str),
     Text(&'a str),
 }
 
@@ -50,7 +52,8 @@ impl AddedTokens {
                 if found.start() > start {
                     each(Part::Text(&text[start..found.start()]))?;
                 }
-                each(Part::Token(matcher.ids[found.pattern().as_usize()]))?;
+                let id = matcher.ids[found.pattern().as_usize()];
+                each(Part::Token(id, &text[found.range()]))?;
                 start = found.end();
             }
         }

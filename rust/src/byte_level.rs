@@ -12,6 +12,7 @@ use crate::abi::Failure;
 use crate::pretokenizer::PreTokenizer;
 use crate::tokenizer::Kind;
 use crate::vocabulary::{FragmentModel, Vocabulary};
+use crate::word_cache::WordCache;
 
 /// The two directions of the alphabet.
 pub struct Alphabet {
@@ -53,13 +54,15 @@ pub struct ByteLevelModel {
     alphabet: Alphabet,
     pre: PreTokenizer,
     bpe: BPE,
+    words: WordCache,
 }
 
 impl ByteLevelModel {
     pub fn new(vocabulary: &Vocabulary) -> Result<Self, Failure> {
         let pre = PreTokenizer::named(vocabulary.pre)?;
-        let bpe = build_bpe(vocabulary, pre.ignore_merges, false)?;
-        Ok(ByteLevelModel { alphabet: Alphabet::new(), pre, bpe })
+        // Its own cache makes a string of every token that it gives.
+        let bpe = build_bpe(vocabulary, pre.ignore_merges, false, Some(0))?;
+        Ok(ByteLevelModel { alphabet: Alphabet::new(), pre, bpe, words: WordCache::new() })
     }
 }
 
@@ -67,9 +70,15 @@ impl FragmentModel for ByteLevelModel {
     fn tokenize(&self, text: &str, _: bool, ids: &mut Vec<u32>) -> Result<(), Failure> {
         let mut written = String::new();
         self.pre.split(text, &mut |piece| {
+            if self.words.find(piece, ids) {
+                return Ok(());
+            }
+            let before = ids.len();
             written.clear();
             self.alphabet.write(piece.as_bytes(), &mut written);
-            append(&self.bpe, &written, ids)
+            append(&self.bpe, &written, ids)?;
+            self.words.remember(piece, &ids[before..]);
+            Ok(())
         })
     }
 }
@@ -83,7 +92,7 @@ pub struct PlainBpeModel {
 impl PlainBpeModel {
     pub fn new(vocabulary: &Vocabulary) -> Result<Self, Failure> {
         let pre = PreTokenizer::named("gemma4")?;
-        let bpe = build_bpe(vocabulary, false, true)?;
+        let bpe = build_bpe(vocabulary, false, true, None)?;
         Ok(PlainBpeModel { pre, bpe })
     }
 }
@@ -117,6 +126,7 @@ fn build_bpe(
     vocabulary: &Vocabulary,
     ignore_merges: bool,
     byte_fallback: bool,
+    cache_capacity: Option<usize>,
 ) -> Result<BPE, Failure> {
     let mut ids: HashMap<String, u32> = HashMap::with_capacity(vocabulary.tokens.len());
     for (id, token) in vocabulary.tokens.iter().enumerate() {
@@ -140,12 +150,14 @@ fn build_bpe(
             merges.push((left.to_string(), right.to_string()));
         }
     }
-    BPE::builder()
+    let mut builder = BPE::builder()
         .vocab_and_merges(ids.into_iter().collect::<ahash::AHashMap<_, _>>(), merges)
         .ignore_merges(ignore_merges)
-        .byte_fallback(byte_fallback)
-        .build()
-        .map_err(|error| Failure::Invalid(format!("the merges: {error}")))
+        .byte_fallback(byte_fallback);
+    if let Some(capacity) = cache_capacity {
+        builder = builder.cache_capacity(capacity);
+    }
+    builder.build().map_err(|error| Failure::Invalid(format!("the merges: {error}")))
 }
 
 fn short(text: &str) -> String {

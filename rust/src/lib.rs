@@ -1,8 +1,8 @@
 //! The Rust side of plumb, behind the C ABI of include/plumb_rust.h: what good crates do and C++
 //! has no equal for. Tokenizers here; every function that C++ calls goes through `abi::guard`. Read
 //! in this order: abi, tokenizer_abi, vocabulary (which tokenizer), pretokenizer, the models
-//! (byte_level, spm, wordpiece), tokenizer_json and token_classes; then template and template_abi;
-//! grammar_abi, grammar, step_watch, grammar_source and what it names; hash (BLAKE3).
+//! (byte_level and word_cache, spm, wordpiece), tokenizer_json and token_classes; then template and
+//! template_abi; grammar_abi, grammar, step_watch, grammar_source and what it names; hash (BLAKE3).
 
 mod abi;
 mod added_tokens;
@@ -40,4 +40,5 @@ mod tokenizer;
 mod tokenizer_abi;
 mod tokenizer_json;
 mod vocabulary;
+mod word_cache;
 mod wordpiece;

@@ -1,10 +1,11 @@
 //! How a text is cut before byte-level BPE, by the name in tokenizer.ggml.pre. The patterns are
 //! those of the models' own tokenizer.json; names and groups as in llama.cpp's converter. All run
-//! on crate regex, whose time is linear in the text whatever the text is, unlike a backtracking
-//! engine. That crate has no look-ahead; the only one needed, `\s+(?!\S)`, is done by hand
-//! (`Spaces`).
+//! on crate regex (its engine, regex-automata), whose time is linear in the text whatever the text
+//! is, unlike a backtracking engine. That crate has no look-ahead; the only one needed,
+//! `\s+(?!\S)`, is done by hand (`Spaces`).
 
-use regex::Regex;
+use regex_automata::meta::Regex;
+use regex_automata::{Anchored, Input, Match};
 
 use crate::abi::Failure;
 
@@ -185,7 +186,7 @@ fn split_from(
     };
     let mut done = 0;
     while done < text.len() {
-        let Some(found) = step.regex.find_at(text, done) else {
+        let Some(found) = step.find(text, done) else {
             break;
         };
         if found.start() > done {
@@ -199,6 +200,16 @@ fn split_from(
 }
 
 impl Step {
+    /// The leftmost match from `start` on. Most patterns match everywhere, and a match that is to
+    /// begin at `start` is found in one pass; others take a second one, backwards, for where they
+    /// begin.
+    fn find(&self, text: &str, start: usize) -> Option<Match> {
+        let input = Input::new(text).range(start..);
+        self.regex
+            .search(&input.clone().anchored(Anchored::Yes))
+            .or_else(|| self.regex.search(&input))
+    }
+
     /// Where the match ends once the look-ahead is honoured.
     fn end_of(&self, text: &str, start: usize, end: usize) -> usize {
         if self.spaces == Spaces::AsMatched || end == text.len() {

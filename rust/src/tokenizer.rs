@@ -57,10 +57,43 @@ impl Spelled {
     }
 }
 
+/// A part of a text whose ids do not depend on the parts around it, but for `opens`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stretch<'a> {
+    /// An entry that is written out.
+    Token { id: u32, name: &'a str },
+    /// `opens`: it begins the whole text or follows a token.
+    Text { text: &'a str, opens: bool },
+}
+
 /// Text to ids. Thread: any.
 pub trait Encoder: Send + Sync {
     /// `add_special`: with what stands around a text.
     fn encode(&self, text: &str, spelled: Spelled, add_special: bool) -> Result<Vec<u32>, Failure>;
+
+    /// The text in parts: their ids, one after the other, are what `encode` gives of the whole
+    /// without `add_special`. An encoder that cannot tell gives the whole as one.
+    fn cut<'a>(
+        &self,
+        text: &'a str,
+        _spelled: Spelled,
+        each: &mut dyn FnMut(Stretch<'a>),
+    ) -> Result<(), Failure> {
+        if !text.is_empty() {
+            each(Stretch::Text { text, opens: true });
+        }
+        Ok(())
+    }
+
+    /// The ids of a part with text that `cut` has given for the same `spelled`.
+    fn encode_stretch(
+        &self,
+        text: &str,
+        spelled: Spelled,
+        _opens: bool,
+    ) -> Result<Vec<u32>, Failure> {
+        self.encode(text, spelled, false)
+    }
 
     /// For each id, the class of entries whose texts are the same to n-gram tables
     /// (token_classes.rs).

@@ -2,9 +2,13 @@
 //! borrowed for the call.
 
 use crate::abi::{guard, slice, Failure, Owned, View};
-use crate::tokenizer::{Entry, Kind, Spelled, Tokenizer};
+use crate::tokenizer::{Entry, Kind, Spelled, Stretch, Tokenizer};
 use crate::tokenizer_json;
 use crate::vocabulary::{self, Vocabulary};
+
+/// What stands for an id where a stretch is text; PLUMB_TEXT_OPENS, PLUMB_TEXT_FOLLOWS.
+const TEXT_OPENS: u32 = u32::MAX;
+const TEXT_FOLLOWS: u32 = u32::MAX - 1;
 
 /// plumb_vocabulary, field by field.
 #[repr(C)]
@@ -112,6 +116,14 @@ pub unsafe extern "C" fn plumb_tokenizer_is_control(tokenizer: *const Tokenizer,
     entry(tokenizer, id).is_some_and(|entry| entry.control) as u8
 }
 
+/// C++ indexes by these ids without looking again.
+fn checked(tokenizer: &Tokenizer, ids: Vec<u32>) -> Result<Owned<u32>, Failure> {
+    if ids.iter().any(|id| *id as usize >= tokenizer.entries.len()) {
+        return Err(Failure::Internal("the tokenizer made an id out of range".into()));
+    }
+    Ok(Owned::of(ids))
+}
+
 #[no_mangle]
 pub unsafe extern "C" fn plumb_tokenizer_encode(
     tokenizer: *const Tokenizer,
@@ -126,11 +138,49 @@ pub unsafe extern "C" fn plumb_tokenizer_encode(
         let tokenizer = &*tokenizer;
         let text = text.text("the text")?;
         let ids = tokenizer.encoder.encode(text, Spelled::of(spelled)?, add_special != 0)?;
-        // C++ indexes by these ids without looking again.
-        if ids.iter().any(|id| *id as usize >= tokenizer.entries.len()) {
-            return Err(Failure::Internal("the tokenizer made an id out of range".into()));
-        }
-        out.write(Owned::of(ids));
+        out.write(checked(tokenizer, ids)?);
+        Ok(())
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn plumb_tokenizer_cut(
+    tokenizer: *const Tokenizer,
+    text: View,
+    spelled: u8,
+    out: *mut Owned<u32>,
+    error: *mut Owned<u8>,
+) -> i32 {
+    out.write(Owned::empty());
+    guard(error, || {
+        let text = text.text("the text")?;
+        let mut pairs = Vec::new();
+        (*tokenizer).encoder.cut(text, Spelled::of(spelled)?, &mut |stretch| match stretch {
+            Stretch::Token { id, name } => pairs.extend([name.len() as u32, id]),
+            Stretch::Text { text, opens } => {
+                pairs.extend([text.len() as u32, if opens { TEXT_OPENS } else { TEXT_FOLLOWS }])
+            }
+        })?;
+        out.write(Owned::of(pairs));
+        Ok(())
+    })
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn plumb_tokenizer_encode_stretch(
+    tokenizer: *const Tokenizer,
+    text: View,
+    spelled: u8,
+    opens: u8,
+    out: *mut Owned<u32>,
+    error: *mut Owned<u8>,
+) -> i32 {
+    out.write(Owned::empty());
+    guard(error, || {
+        let tokenizer = &*tokenizer;
+        let text = text.text("the text")?;
+        let ids = tokenizer.encoder.encode_stretch(text, Spelled::of(spelled)?, opens != 0)?;
+        out.write(checked(tokenizer, ids)?);
         Ok(())
     })
 }

@@ -5,7 +5,7 @@ use crate::abi::Failure;
 use crate::added_tokens::{AddedTokens, Part};
 use crate::byte_level::{Alphabet, ByteLevelModel, PlainBpeModel};
 use crate::spm::{self, SpmModel};
-use crate::tokenizer::{Encoder, Entry, Kind, Spelled, Tokenizer};
+use crate::tokenizer::{Encoder, Entry, Kind, Spelled, Stretch, Tokenizer};
 use crate::wordpiece::{self, WordPieceModel};
 
 /// What the file says, borrowed. `kinds` is as long as `tokens`; ids are in range (C++ checks
@@ -45,15 +45,38 @@ impl Encoder for VocabularyEncoder {
         let mut opens = true;
         self.added.split(text, spelled, |part| {
             match part {
-                Part::Token(id) => ids.push(id),
+                Part::Token(id, _) => ids.push(id),
                 Part::Text(text) => self.model.tokenize(text, opens, &mut ids)?,
             }
-            opens = matches!(part, Part::Token(_));
+            opens = matches!(part, Part::Token(..));
             Ok(())
         })?;
         if add_special {
             ids.extend_from_slice(&self.after);
         }
+        Ok(ids)
+    }
+
+    fn cut<'a>(
+        &self,
+        text: &'a str,
+        spelled: Spelled,
+        each: &mut dyn FnMut(Stretch<'a>),
+    ) -> Result<(), Failure> {
+        let mut opens = true;
+        self.added.split(text, spelled, |part| {
+            match part {
+                Part::Token(id, name) => each(Stretch::Token { id, name }),
+                Part::Text(text) => each(Stretch::Text { text, opens }),
+            }
+            opens = matches!(part, Part::Token(..));
+            Ok(())
+        })
+    }
+
+    fn encode_stretch(&self, text: &str, _: Spelled, opens: bool) -> Result<Vec<u32>, Failure> {
+        let mut ids = Vec::with_capacity(text.len() / 4 + 8);
+        self.model.tokenize(text, opens, &mut ids)?;
         Ok(ids)
     }
 }

@@ -59,6 +59,7 @@ Generations::Generations(GenerationOptions options, Parts parts)
     : options_(std::move(options)),
       parts_(parts),
       fingerprints_(options_.system_fingerprint),
+      token_cache_(parts.tokenizer, options_.token_cache_bytes_max),
       live_(parts.generator, options_.live_max),
       queue_(options_.queue_max) {
   CHECK(!options_.model_names.empty() && options_.context_max > 0 && options_.workers > 0);
@@ -135,7 +136,7 @@ void Generations::Serve(const ReadJob& job, AnswerSink& sink) {
   GenerationRequest& request = read->request;
   if (Status status = CheckModel(request.model); !status.ok()) return sink.Fail(status);
   if (read->answer) return sink.AnswerNow(*std::move(read->answer));
-  auto prompts = Encode(request, *job.dialect);
+  auto prompts = Encode(request, job);
   if (!prompts.ok()) return sink.Fail(prompts.status());
   if (read->count) return sink.AnswerNow(read->count(Given(*prompts)));
   if (Status status = CheckSize(request, *prompts, *job.dialect); !status.ok())
@@ -188,11 +189,13 @@ AnswerPlan Generations::PlanFor(const ReadBody& read,
 }
 
 Result<std::vector<text::ChatPrompt>> Generations::Encode(const GenerationRequest& request,
-                                                          const Dialect& dialect) const {
+                                                          const ReadJob& job) {
+  const Dialect& dialect = *job.dialect;
   std::vector<text::ChatPrompt> prompts;
   if (request.prompts.empty()) {
+    const text::TokenScope scope{.cache = &token_cache_, .isolation = job.origin.isolation};
     ASSIGN_OR_RETURN(text::ChatPrompt prompt,
-                     parts_.chat_format.Encode(request.input, options_.context_max));
+                     parts_.chat_format.Encode(request.input, options_.context_max, scope));
     prompts.push_back(std::move(prompt));
     return prompts;
   }

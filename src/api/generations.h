@@ -28,6 +28,7 @@
 #include "telemetry/metrics.h"
 #include "text/chat_format.h"
 #include "text/grammar_compiler.h"
+#include "text/token_cache.h"
 #include "text/tokenizer.h"
 
 namespace plumb::api {
@@ -42,6 +43,8 @@ struct GenerationOptions {
   uint32_t queue_max = 256;              // requests (and log lines) that wait for one of them
   uint64_t queue_bytes_max = 64u << 20;  // of their bodies
   uint32_t retry_after_ms = 2000;        // told to whoever is refused for lack of room
+  // Ids of texts that callers have sent before (text/token_cache.h); 0: none are kept.
+  uint64_t token_cache_bytes_max = 64u << 20;
   // Log-probabilities that one whole (not streamed) answer may hold: samples x tokens x (1 + top).
   uint64_t whole_logprobs_max = 1u << 19;
 };
@@ -106,7 +109,7 @@ class Generations {
   base::Status CheckModel(const std::string& name) const;
   // The prompts as the engine takes them: of the conversation, or each raw one.
   base::Result<std::vector<text::ChatPrompt>> Encode(const GenerationRequest& request,
-                                                     const Dialect& dialect) const;
+                                                     const ReadJob& job);
   // Also sets request.tokens_max to what the context leaves when the caller gave none.
   base::Status CheckSize(GenerationRequest& request, const std::vector<text::ChatPrompt>& prompts,
                          const Dialect& dialect) const;
@@ -117,6 +120,7 @@ class Generations {
   const GenerationOptions options_;
   const Parts parts_;
   Fingerprints fingerprints_;
+  text::TokenCache token_cache_;
   LiveRequests live_;
   base::BoundedQueue<Job> queue_;
   std::atomic<uint64_t> queue_bytes_{0};

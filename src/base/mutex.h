@@ -2,7 +2,8 @@
 // A mutex that Clang's thread-safety analysis knows (scripts/lint.sh): a member that is
 // GUARDED_BY(mutex_) and touched without the lock is a compile error there, and costs nothing
 // elsewhere. Source: Clang's document "Thread Safety Analysis".
-// In use: src/base, src/net. std::mutex elsewhere says in comments what it guards.
+// In use: src/base, src/net, text/token_cache. std::mutex elsewhere says in comments what it
+// guards.
 #pragma once
 
 #include <chrono>

@@ -17,6 +17,7 @@
 #include "text/answer_parser.h"
 #include "text/chat_input.h"
 #include "text/grammar.h"
+#include "text/token_cache.h"
 
 namespace plumb::text {
 
@@ -60,8 +61,14 @@ class ChatFormat {
   // tokens, never what a message says. kInvalidArgument, field the path of what is at fault: the
   // model cannot be told this; or the prompt is so long that no tokenisation of it fits
   // `tokens_max` (reason context_length_exceeded; found before the work of encoding). kInternal: a
-  // template hit its limits. Takes time in proportion to the text: not for an I/O thread.
-  virtual base::Result<ChatPrompt> Encode(const ChatInput& input, uint32_t tokens_max) const = 0;
+  // template hit its limits. Takes time in proportion to the text, less where the scope's cache
+  // knows parts of it: not for an I/O thread.
+  virtual base::Result<ChatPrompt> Encode(const ChatInput& input, uint32_t tokens_max,
+                                          const TokenScope& scope) const = 0;
+  // Without a cache.
+  base::Result<ChatPrompt> Encode(const ChatInput& input, uint32_t tokens_max) const {
+    return Encode(input, tokens_max, TokenScope{});
+  }
 
   // For one answer to that prompt.
   virtual std::unique_ptr<AnswerParser> NewParser(const ChatPrompt& prompt) const = 0;

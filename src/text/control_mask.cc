@@ -9,18 +9,18 @@ namespace plumb::text {
 std::string ControlMask::Mask(std::string_view text) {
   std::string masked;
   size_t copied = 0;
-  for (size_t place = 0; place < text.size();) {
-    const std::string_view rest = text.substr(place);
-    const size_t length = rest.starts_with(kMark) ? kMark.size() : tokenizer_.ControlSpelling(rest);
-    if (length == 0) {
-      ++place;
-      continue;
-    }
+  Tokenizer::Spelling control = tokenizer_.FindControl(text, 0);
+  size_t mark = text.find(kMark);
+  while (control.size > 0 || mark != text.npos) {
+    const bool is_mark = mark <= control.place;
+    const size_t place = is_mark ? mark : control.place;
+    const size_t end = place + (is_mark ? kMark.size() : control.size);
     masked += text.substr(copied, place - copied);
     masked += std::string(kMark) + std::to_string(spellings_.size()) + std::string(kMark);
-    spellings_.emplace_back(rest.substr(0, length));
-    place += length;
-    copied = place;
+    spellings_.emplace_back(text.substr(place, end - place));
+    copied = end;
+    if (control.size > 0 && control.place < end) control = tokenizer_.FindControl(text, end);
+    if (mark != text.npos && mark < end) mark = text.find(kMark, end);
   }
   masked += text.substr(copied);
   return masked;
@@ -51,12 +51,12 @@ std::string ControlMask::Unmask(std::string_view prompt) const {
   return text;
 }
 
-base::Result<std::vector<TokenId>> ControlMask::Encode(std::string_view prompt) const {
+base::Result<std::vector<TokenId>> ControlMask::Encode(std::string_view prompt,
+                                                       const TokenScope& scope) const {
   std::vector<TokenId> tokens;
   const auto append = [&](std::string_view text, ControlTokens control) -> base::Status {
     if (text.empty()) return base::OkStatus();
-    ASSIGN_OR_RETURN(const std::vector<TokenId> piece,
-                     tokenizer_.Encode(text, control, /*add_special=*/false));
+    ASSIGN_OR_RETURN(const std::vector<TokenId> piece, EncodeIn(scope, tokenizer_, text, control));
     tokens.insert(tokens.end(), piece.begin(), piece.end());
     return base::OkStatus();
   };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "text/token_cache.h"
 #include "text/tokenizer.h"
 
 namespace plumb::text {
@@ -25,7 +26,8 @@ class ControlMask {
 
   // The ids of a prompt made of masked texts: control tokens outside of marks are control tokens,
   // what a mark stands for is characters. Errors: as Tokenizer::Encode.
-  base::Result<std::vector<TokenId>> Encode(std::string_view prompt) const;
+  base::Result<std::vector<TokenId>> Encode(std::string_view prompt,
+                                            const TokenScope& scope = {}) const;
   // The prompt for people: every mark replaced by what it stands for.
   std::string Unmask(std::string_view prompt) const;
 

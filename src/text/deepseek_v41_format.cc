@@ -31,13 +31,13 @@ base::Result<std::unique_ptr<DeepseekV41Format>> DeepseekV41Format::Create(
   return std::unique_ptr<DeepseekV41Format>(new DeepseekV41Format(tokenizer, std::move(specials)));
 }
 
-base::Result<ChatPrompt> DeepseekV41Format::Encode(const ChatInput& input,
-                                                   uint32_t tokens_max) const {
+base::Result<ChatPrompt> DeepseekV41Format::Encode(const ChatInput& input, uint32_t tokens_max,
+                                                   const TokenScope& scope) const {
   ASSIGN_OR_RETURN(const DeepseekV41Prompt rendered, RenderDeepseekV41(input));
   ChatPrompt prompt;
   for (const PromptSegment& segment : rendered.segments) prompt.text += segment.text;
   RETURN_IF_ERROR(CheckPromptSize(prompt.text.size(), tokenizer_, tokens_max));
-  ASSIGN_OR_RETURN(prompt.tokens, specials_.Encode(tokenizer_, rendered.segments));
+  ASSIGN_OR_RETURN(prompt.tokens, specials_.Encode(tokenizer_, rendered.segments, scope));
   prompt.start = rendered.start;
   prompt.continues = rendered.continues;
   prompt.calls = rendered.calls;

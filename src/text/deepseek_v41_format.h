@@ -25,7 +25,9 @@ class DeepseekV41Format final : public ChatFormat {
 
   std::string_view id() const override { return kDeepseekV41; }
   ChatAbilities abilities() const override { return {.tools = true, .reasoning = true}; }
-  base::Result<ChatPrompt> Encode(const ChatInput& input, uint32_t tokens_max) const override;
+  using ChatFormat::Encode;
+  base::Result<ChatPrompt> Encode(const ChatInput& input, uint32_t tokens_max,
+                                  const TokenScope& scope) const override;
   std::unique_ptr<AnswerParser> NewParser(const ChatPrompt& prompt) const override;
 
  private:

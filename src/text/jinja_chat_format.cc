@@ -12,8 +12,8 @@ namespace plumb::text {
 
 using base::InvalidArgument;
 
-base::Result<ChatPrompt> JinjaChatFormat::Encode(const ChatInput& input,
-                                                 uint32_t tokens_max) const {
+base::Result<ChatPrompt> JinjaChatFormat::Encode(const ChatInput& input, uint32_t tokens_max,
+                                                 const TokenScope& scope) const {
   ControlMask mask(tokenizer_);
   std::vector<ChatMessage> masked(input.messages.begin(), input.messages.end());
   for (ChatMessage& message : masked) {
@@ -23,7 +23,7 @@ base::Result<ChatPrompt> JinjaChatFormat::Encode(const ChatInput& input,
   ASSIGN_OR_RETURN(const std::string rendered,
                    template_->Render(masked, /*add_generation_prompt=*/true));
   RETURN_IF_ERROR(CheckPromptSize(rendered.size(), tokenizer_, tokens_max));
-  auto tokens = mask.Encode(rendered);
+  auto tokens = mask.Encode(rendered, scope);
   if (!tokens.ok() && tokens.status().code() == base::Code::kInvalidArgument)
     return InvalidArgument("messages", tokens.status().message());
   if (!tokens.ok()) return tokens.status();

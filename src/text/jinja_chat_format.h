@@ -22,7 +22,9 @@ class JinjaChatFormat final : public ChatFormat {
   ChatAbilities abilities() const override { return {}; }
   // The template writes the model's BOS itself where it wants one, as in the reference
   // implementation of chat templates; the tokenizer adds none.
-  base::Result<ChatPrompt> Encode(const ChatInput& input, uint32_t tokens_max) const override;
+  using ChatFormat::Encode;
+  base::Result<ChatPrompt> Encode(const ChatInput& input, uint32_t tokens_max,
+                                  const TokenScope& scope) const override;
   std::unique_ptr<AnswerParser> NewParser(const ChatPrompt&) const override {
     return std::make_unique<PlainAnswerParser>();
   }

@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
@@ -103,6 +104,25 @@ class TreeBuilder final : public nlohmann::json_sax<nlohmann::json> {
   bool beyond_limits_ = false;
 };
 
+// How many bytes stand before the first that must be escaped: eight at a time, as texts are long
+// and most of it is plain.
+size_t PlainBytes(std::string_view text) {
+  constexpr uint64_t kOnes = 0x0101010101010101, kTops = 0x8080808080808080;
+  const auto has_zero = [](uint64_t word) { return ((word - kOnes) & ~word & kTops) != 0; };
+  size_t place = 0;
+  for (; place + sizeof(uint64_t) <= text.size(); place += sizeof(uint64_t)) {
+    uint64_t word;
+    std::memcpy(&word, text.data() + place, sizeof word);
+    const bool has_control = ((word - kOnes * 0x20) & ~word & kTops) != 0;
+    if (has_control || has_zero(word ^ (kOnes * '"')) || has_zero(word ^ (kOnes * '\\'))) break;
+  }
+  const auto is_plain = [](char c) {
+    return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
+  };
+  while (place < text.size() && is_plain(text[place])) ++place;
+  return place;
+}
+
 }  // namespace
 
 OrderedJson* OrderedJson::Find(std::string_view name) {
@@ -167,14 +187,17 @@ std::string PythonFloat(double value) {
 void AppendPythonCharacters(std::string& out, std::string_view text) {
   constexpr std::string_view kPlain = "\"\\\n\r\t\b\f";
   constexpr std::string_view kEscaped = "\"\\nrtbf";
-  for (const char c : text) {
-    if (const size_t place = kPlain.find(c); place != kPlain.npos) {
-      (out += '\\') += kEscaped[place];
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+  for (;;) {
+    const size_t plain = PlainBytes(text);
+    out += text.substr(0, plain);
+    if (plain == text.size()) return;
+    const char c = text[plain];
+    if (const size_t index = kPlain.find(c); index != kPlain.npos) {
+      (out += '\\') += kEscaped[index];
     } else {
-      out += c;
+      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
     }
+    text.remove_prefix(plain + 1);
   }
 }
 

@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
+#include "base/random.h"
+
 namespace plumb::text {
 namespace {
 
@@ -61,6 +65,23 @@ TEST(OrderedJson, SetReplacesInPlace) {
   std::string out;
   AppendPythonJson(out, value);
   EXPECT_EQ(out, R"({"a": true, "b": 2, "c": "x"})");
+}
+
+TEST(OrderedJson, EscapesEveryByteThatMustBeWhereverItStands) {
+  base::Rng random(20261130);
+  for (int i = 0; i < 20000; ++i) {
+    std::string text;
+    for (uint64_t size = random.Below(40); size > 0; --size) {
+      const uint64_t kind = random.Below(8);
+      if (kind == 0) text += static_cast<char>(random.Below(0x20));
+      if (kind == 1) text += random.Below(2) == 0 ? '"' : '\\';
+      if (kind == 2) text += "é😀";
+      if (kind > 2) text += static_cast<char>(0x20 + random.Below(0x60));
+    }
+    std::string out;
+    AppendPythonString(out, text);
+    ASSERT_EQ(out, nlohmann::json(text).dump()) << i;
+  }
 }
 
 }  // namespace

@@ -40,13 +40,14 @@ SpecialTokens::Found SpecialTokens::Find(std::string_view text) const {
   return {};
 }
 
-base::Result<std::vector<TokenId>> SpecialTokens::Encode(
-    const Tokenizer& tokenizer, std::span<const PromptSegment> segments) const {
+base::Result<std::vector<TokenId>> SpecialTokens::Encode(const Tokenizer& tokenizer,
+                                                         std::span<const PromptSegment> segments,
+                                                         const TokenScope& scope) const {
   std::vector<TokenId> tokens;
   std::string stretch;
   const auto flush = [&]() -> base::Status {
     if (stretch.empty()) return base::OkStatus();
-    auto encoded = tokenizer.Encode(stretch, ControlTokens::kNone, /*add_special=*/false);
+    auto encoded = EncodeIn(scope, tokenizer, stretch, ControlTokens::kNone);
     if (!encoded.ok() && encoded.status().code() == base::Code::kInvalidArgument)
       return InvalidArgument("messages", encoded.status().message());
     if (!encoded.ok()) return encoded.status();

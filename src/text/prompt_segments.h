@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "text/token_cache.h"
 #include "text/tokenizer.h"
 
 namespace plumb::text {
@@ -58,7 +59,8 @@ class SpecialTokens {
   // The ids of segments. kInvalidArgument, field "messages": a text is not UTF-8, or so long that
   // the tokenizer refuses it; kUnsupported: a template names a token that this tokenizer lacks.
   base::Result<std::vector<TokenId>> Encode(const Tokenizer& tokenizer,
-                                            std::span<const PromptSegment> segments) const;
+                                            std::span<const PromptSegment> segments,
+                                            const TokenScope& scope = {}) const;
 
  private:
   std::vector<std::string_view> names_;      // all that templates may name

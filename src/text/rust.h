@@ -4,10 +4,13 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
+#include "base/token_id.h"
 #include "plumb_rust.h"
 
 namespace plumb::text {
@@ -34,6 +37,27 @@ class RustBuffer {
 
  private:
   plumb_buffer buffer_ = {nullptr, 0, 0};
+};
+
+// Ids that the library fills in and we free; a resource type.
+class RustIds {
+ public:
+  RustIds() = default;
+  ~RustIds() { plumb_ids_free(ids_); }
+  RustIds(const RustIds&) = delete;
+  RustIds& operator=(const RustIds&) = delete;
+
+  plumb_ids* out() { return &ids_; }
+  std::span<const uint32_t> ids() const { return {ids_.data, ids_.size}; }
+  std::vector<base::TokenId> tokens() const {
+    std::vector<base::TokenId> tokens;
+    tokens.reserve(ids_.size);
+    for (const uint32_t id : ids()) tokens.push_back(base::TokenId{id});
+    return tokens;
+  }
+
+ private:
+  plumb_ids ids_ = {nullptr, 0, 0};
 };
 
 // The status of a call that failed with `code`; `field` names the input at fault, if it is that.

@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bitset>
 #include <functional>
 #include <limits>
 #include <set>
 #include <utility>
 
+#include "base/check.h"
 #include "text/rust.h"
 #include "text/vocabulary_rules.h"
 
@@ -32,6 +35,16 @@ std::vector<plumb_view> Views(const std::vector<std::string>& texts) {
 
 std::optional<TokenId> AsToken(std::optional<uint32_t> id) {
   return id ? std::optional(TokenId{*id}) : std::nullopt;
+}
+
+size_t Pair(char first, char second) {
+  return (size_t{static_cast<unsigned char>(first)} << 8) | static_cast<unsigned char>(second);
+}
+
+base::Status CheckSize(std::string_view text) {
+  if (text.size() <= Tokenizer::kTextBytesMax) return base::OkStatus();
+  return base::InvalidArgument("text", fmt::format("the text has {} bytes, more than {}",
+                                                   text.size(), Tokenizer::kTextBytesMax));
 }
 
 base::Result<Handle> Build(const VocabularySpec& spec, const VocabularyRules& rules) {
@@ -71,6 +84,9 @@ struct Tokenizer::State {
   std::vector<TokenId> end_tokens;           // ascending
   std::set<std::string_view> control_names;  // borrowed from `handle`
   std::set<size_t, std::greater<>> control_lengths;
+  std::array<bool, 1 << 8> control_begins{};  // by the first byte of their names
+  std::optional<char> control_begin;          // that byte, where all have the same
+  std::bitset<1 << 16> control_begins2;       // by the first two bytes
   uint32_t token_bytes_max = 1;
   // What Encode adds or takes off around a text, besides what the library does.
   bool put_bos = false, cut_bos = false, put_eos = false, cut_eos = false;
@@ -91,6 +107,13 @@ void Tokenizer::State::DescribeTokens() {
     if (!plumb_tokenizer_is_control(handle.get(), id) || name.empty()) continue;
     control_names.insert(name);
     control_lengths.insert(name.size());
+    control_begins[static_cast<unsigned char>(name[0])] = true;
+    const bool alone = std::ranges::count(control_begins, true) == 1;
+    control_begin = alone ? std::optional(name[0]) : std::nullopt;
+    for (size_t second = 0; second < 1 << 8; ++second) {
+      const bool fits = name.size() == 1 || static_cast<unsigned char>(name[1]) == second;
+      if (fits) control_begins2.set(Pair(name[0], static_cast<char>(second)));
+    }
   }
 }
 
@@ -157,15 +180,15 @@ base::Status Tokenizer::State::DecideAround(const JsonSettings& settings) {
   if (settings.add_eos == true && !eos) {
     return base::InvalidArgument("add_eos_token", "an EOS token is asked for and none is named");
   }
-  plumb_ids ids = {nullptr, 0, 0};
+  RustIds encoded;
   RustBuffer error;
   const int32_t code =
-      plumb_tokenizer_encode(handle.get(), View(""), true, true, &ids, error.out());
+      plumb_tokenizer_encode(handle.get(), View(""), true, true, encoded.out(), error.out());
   if (code != PLUMB_OK) return RustStatus(code, error, "tokenizer.json");
-  const bool has_bos = bos && ids.size > 0 && ids.data[0] == base::Index(*bos);
-  const bool has_eos = eos && ids.size > 0 && ids.data[ids.size - 1] == base::Index(*eos) &&
-                       !(has_bos && bos == eos && ids.size == 1);
-  plumb_ids_free(ids);
+  const std::span<const uint32_t> ids = encoded.ids();
+  const bool has_bos = bos && !ids.empty() && ids.front() == base::Index(*bos);
+  const bool has_eos = eos && !ids.empty() && ids.back() == base::Index(*eos) &&
+                       !(has_bos && bos == eos && ids.size() == 1);
   const bool add_bos = settings.add_bos.value_or(has_bos);
   const bool add_eos = settings.add_eos.value_or(has_eos);
   put_bos = add_bos && !has_bos;
@@ -197,29 +220,75 @@ base::Result<std::unique_ptr<Tokenizer>> Tokenizer::FromJson(std::string_view to
 
 base::Result<std::vector<TokenId>> Tokenizer::Encode(std::string_view text, ControlTokens control,
                                                      bool add_special) const {
-  if (text.size() > kTextBytesMax) {
-    return base::InvalidArgument(
-        "text", fmt::format("the text has {} bytes, more than {}", text.size(), kTextBytesMax));
-  }
-  plumb_ids ids = {nullptr, 0, 0};
+  RETURN_IF_ERROR(CheckSize(text));
+  RustIds encoded;
   RustBuffer error;
   const int32_t code =
       plumb_tokenizer_encode(state_->handle.get(), View(text), static_cast<uint8_t>(control),
-                             add_special, &ids, error.out());
+                             add_special, encoded.out(), error.out());
   if (code != PLUMB_OK) return RustStatus(code, error, "text");
+  if (!add_special) return encoded.tokens();
+  const std::span<const uint32_t> ids = encoded.ids();
   std::vector<TokenId> tokens;
-  const bool around = add_special;
-  const size_t begin = around && state_->cut_bos && ids.size > 0 ? 1 : 0;
-  const size_t end = ids.size - (around && state_->cut_eos && ids.size > begin ? 1 : 0);
-  tokens.reserve(ids.size + 2);
-  if (around && state_->put_bos) tokens.push_back(*state_->bos);
-  for (size_t i = begin; i < end; ++i) tokens.push_back(TokenId{ids.data[i]});
-  if (around && state_->put_eos) tokens.push_back(*state_->eos);
-  plumb_ids_free(ids);
+  const size_t begin = state_->cut_bos && !ids.empty() ? 1 : 0;
+  const size_t end = ids.size() - (state_->cut_eos && ids.size() > begin ? 1 : 0);
+  tokens.reserve(ids.size() + 2);
+  if (state_->put_bos) tokens.push_back(*state_->bos);
+  for (size_t i = begin; i < end; ++i) tokens.push_back(TokenId{ids[i]});
+  if (state_->put_eos) tokens.push_back(*state_->eos);
   return tokens;
 }
 
+base::Result<std::vector<Tokenizer::Stretch>> Tokenizer::Cut(std::string_view text,
+                                                             ControlTokens control) const {
+  RETURN_IF_ERROR(CheckSize(text));
+  RustIds pairs;
+  RustBuffer error;
+  const int32_t code = plumb_tokenizer_cut(state_->handle.get(), View(text),
+                                           static_cast<uint8_t>(control), pairs.out(), error.out());
+  if (code != PLUMB_OK) return RustStatus(code, error, "text");
+  std::vector<Stretch> stretches;
+  stretches.reserve(pairs.ids().size() / 2);
+  for (size_t i = 0; i < pairs.ids().size(); i += 2) {
+    const uint32_t size = pairs.ids()[i], id = pairs.ids()[i + 1];
+    CHECK(size <= text.size()) << size;
+    const bool is_text = id == PLUMB_TEXT_OPENS || id == PLUMB_TEXT_FOLLOWS;
+    stretches.push_back({.text = text.substr(0, size),
+                         .token = is_text ? std::nullopt : std::optional(TokenId{id}),
+                         .opens = id == PLUMB_TEXT_OPENS});
+    text.remove_prefix(size);
+  }
+  CHECK(text.empty()) << text.size() << " bytes are in no part";
+  return stretches;
+}
+
+base::Result<std::vector<TokenId>> Tokenizer::EncodeStretch(const Stretch& stretch,
+                                                            ControlTokens control) const {
+  if (stretch.token) return std::vector{*stretch.token};
+  RustIds ids;
+  RustBuffer error;
+  const int32_t code = plumb_tokenizer_encode_stretch(state_->handle.get(), View(stretch.text),
+                                                      static_cast<uint8_t>(control), stretch.opens,
+                                                      ids.out(), error.out());
+  if (code != PLUMB_OK) return RustStatus(code, error, "text");
+  return ids.tokens();
+}
+
+Tokenizer::Spelling Tokenizer::FindControl(std::string_view text, size_t from) const {
+  for (size_t place = from; place < text.size(); ++place) {
+    if (state_->control_begin) {
+      place = text.find(*state_->control_begin, place);
+      if (place == text.npos) break;
+    }
+    if (!state_->control_begins[static_cast<unsigned char>(text[place])]) continue;
+    const size_t size = ControlSpelling(text.substr(place));
+    if (size > 0) return {.place = place, .size = size};
+  }
+  return {};
+}
+
 size_t Tokenizer::ControlSpelling(std::string_view text) const {
+  if (text.size() > 1 && !state_->control_begins2[Pair(text[0], text[1])]) return 0;
   for (const size_t length : state_->control_lengths) {
     if (length <= text.size() && state_->control_names.contains(text.substr(0, length))) {
       return length;

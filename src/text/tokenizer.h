@@ -72,6 +72,19 @@ class Tokenizer {
   base::Result<std::vector<TokenId>> Encode(std::string_view text, ControlTokens control,
                                             bool add_special) const;
 
+  // A part of a text whose ids do not depend on the parts around it.
+  struct Stretch {
+    std::string_view text;         // borrowed from the whole
+    std::optional<TokenId> token;  // what it spells; nothing: EncodeStretch tells
+    bool opens = false;            // it begins the whole, or follows a token
+  };
+  // The parts of a text: their ids, one after the other, are those of
+  // Encode(text, control, /*add_special=*/false). Errors: as there.
+  base::Result<std::vector<Stretch>> Cut(std::string_view text, ControlTokens control) const;
+  // Of a part that Cut has given for the same `control`.
+  base::Result<std::vector<TokenId>> EncodeStretch(const Stretch& stretch,
+                                                   ControlTokens control) const;
+
   // The bytes that a token stands for: not always whole characters. Empty for control tokens and
   // for ids at or above size(). Borrowed for the tokenizer's life.
   std::string_view TokenBytes(TokenId id) const;
@@ -80,6 +93,13 @@ class Tokenizer {
   bool IsControl(TokenId id) const;
   // Bytes of the longest control token's spelling that `text` begins with; 0 when with none.
   size_t ControlSpelling(std::string_view text) const;
+  // The first place at or after `from` where a control token is spelled, and the bytes of the
+  // longest that is; size 0 where there is none.
+  struct Spelling {
+    size_t place = std::string_view::npos;
+    size_t size = 0;
+  };
+  Spelling FindControl(std::string_view text, size_t from) const;
   // No token stands for more bytes than this: a lower bound on the tokens of a text.
   uint32_t token_bytes_max() const;
 

@@ -68,6 +68,27 @@ TEST(Tokenizer, MergesByRank) {
   EXPECT_EQ(tokenizer->TokenName(TokenId{6}), "Ġa");
 }
 
+TEST(Tokenizer, FindsTheFirstAndLongestControlToken) {
+  VocabularySpec spec = ByteLevelSpec();
+  for (const char* other_begin : {"", "[END]"}) {
+    if (*other_begin != '\0') {
+      spec.tokens.emplace_back(other_begin);
+      spec.kinds.push_back(TokenKind::kControl);
+    }
+    spec.tokens[9] = "<|im_end|>>";
+    spec.kinds[9] = TokenKind::kControl;
+    const auto tokenizer = Build(spec);
+    ASSERT_TRUE(tokenizer);
+    const std::string text = "<|< <|im_end|> <tool> <|im_end|>> [END]";
+    EXPECT_EQ(tokenizer->FindControl(text, 0).place, 4u);
+    EXPECT_EQ(tokenizer->FindControl(text, 0).size, 10u);
+    EXPECT_EQ(tokenizer->FindControl(text, 5).place, 22u);
+    EXPECT_EQ(tokenizer->FindControl(text, 5).size, 11u);
+    EXPECT_EQ(tokenizer->FindControl(text, 23).size, std::string_view(other_begin).size());
+    EXPECT_EQ(tokenizer->FindControl("", 0).place, std::string_view::npos);
+  }
+}
+
 TEST(Tokenizer, ParsesControlTokensOnlyWhenAsked) {
   const auto tokenizer = Build(ByteLevelSpec());
   ASSERT_TRUE(tokenizer);

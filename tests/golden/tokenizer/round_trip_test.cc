@@ -1,6 +1,6 @@
 // tests/golden/tokenizer/round_trip_test.cc
 // decode(encode(text)) == text for random Unicode texts, through TokenBytes and through
-// Detokenizer, in every vocabulary that loses nothing.
+// Detokenizer, in every vocabulary that loses nothing; and ids by TokenCache are those without.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "golden_files.h"
 #include "text/detokenizer.h"
+#include "text/token_cache.h"
 
 namespace plumb::golden {
 namespace {
@@ -118,6 +119,32 @@ TEST_P(RoundTrip, LosesNothing) {
     const bool prefixed = space_added && !text.empty();
     ASSERT_NO_FATAL_FAILURE(ExpectRoundTrip(**tokenizer, text, prefixed ? " " + text : text));
   }
+}
+
+// Conversations that grow: texts between control tokens, most of them sent before.
+TEST_P(RoundTrip, GivesTheSameIdsWhateverIsRemembered) {
+  const std::string name = GetParam();
+  auto tokenizer = LoadTokenizer(name == "smollm2" ? smollm2_file : VocabularyFile(name));
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().ToString();
+  std::vector<std::string> controls = {"", "<"};
+  for (uint32_t id = 0; id < (*tokenizer)->size() && controls.size() < 12; ++id)
+    if ((*tokenizer)->IsControl(TokenId{id}))
+      controls.emplace_back((*tokenizer)->TokenName(TokenId{id}));
+  text::TokenCache cache(**tokenizer, 16 << 10);
+  base::Rng rng(kSeed);
+  std::string prompt;
+  for (int done = 0; done < kTexts / 10; ++done) {
+    if (rng.Below(20) == 0) prompt.clear();
+    prompt += controls[rng.Below(controls.size())] + RandomText(rng);
+    for (const ControlTokens control :
+         {ControlTokens::kParse, ControlTokens::kAsText, ControlTokens::kNone}) {
+      const auto expected = (*tokenizer)->Encode(prompt, control, false);
+      const auto got = cache.Encode(prompt, control, base::Hash256{});
+      ASSERT_TRUE(expected.ok() && got.ok());
+      ASSERT_EQ(*got, *expected) << testing::PrintToString(prompt);
+    }
+  }
+  EXPECT_GT(cache.stats().found_bytes, 10'000u);
 }
 
 // All but bert-bge, whose normaliser drops case, accents and spaces.
