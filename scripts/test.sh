@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs all tests: ./scripts/test.sh [--fast]
 # Installs what they need (apt, and PyPI packages into build/), builds, then runs: unit, wire,
-# golden and tidy tests (ctest), a few planted bugs, the openai SDK against a running server, and
-# the parsers of untrusted input once more under address and undefined-behaviour sanitizers.
+# golden and tidy tests (ctest), a few planted bugs, SDKs and libraries against a running server,
+# and the parsers of untrusted input once more under address and undefined-behaviour sanitizers.
 # --fast: unit tests and tidy only.
 set -euo pipefail
 # shellcheck source=lib/common.sh
@@ -56,7 +56,7 @@ main() {
   run_ctest release
   step "planting $PLANTED bugs, each to be caught" mutations \
     "$ROOT/scripts/mutations.sh" --some "$PLANTED"
-  step "openai SDK against a server" clients "$ROOT/tests/clients/run.sh"
+  step "SDKs and libraries against a server" clients "$ROOT/tests/clients/run.sh"
   targets=("${SANITIZED[@]/%/_test}")
   build asan-ubsan "${targets[@]}"
   run_ctest asan-ubsan -R "^($(IFS='|' && echo "${SANITIZED[*]}"))\."
