@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What people talk to plumb with, against a running server: tests/clients/run.sh [PART...] [-- ARG...]
+# What people talk to plumb with, against a server: tests/clients/run.sh [PART...] [-- ARG...]
 # Parts: sdk (the official Python SDKs, raw sockets, signals; smollm2-135m), libraries (on top of
 # them; v41-mini), node (the SDKs for Node.js; v41-mini). Default: all; node where Node.js 20 is.
 # ARG... goes to pytest. Environment: PLUMB_BINARY (build/release/plumb), PLUMB_CLIENTS_MODEL,
@@ -53,7 +53,10 @@ has_node() {
 
 run_node() {
   local modules=$cache/client-modules
-  has_node || { say "node needs Node.js $NODE_MIN or later, with npm: https://nodejs.org"; return 1; }
+  if ! has_node; then
+    say "node needs Node.js $NODE_MIN or later, with npm: https://nodejs.org"
+    return 1
+  fi
   if ! cmp -s "$here/node/package.json" "$modules/installed.json"; then
     say "installing what node/package.json names"
     rm -rf "$modules"

@@ -1,4 +1,6 @@
-"""instructor: answers as pydantic models, by tools and by a schema that is enforced."""
+"""instructor: answers as pydantic models, by tools and by a schema that is enforced.
+
+Whole and growing; what the server refuses reaches the caller."""
 
 import typing
 

@@ -1,4 +1,6 @@
-"""LangChain's ChatOpenAI, over Chat Completions and over Responses."""
+"""LangChain's ChatOpenAI, over Chat Completions and over Responses.
+
+Answers, streams, tools and their results, structured output, errors."""
 
 import typing
 

@@ -1,4 +1,6 @@
-"""LiteLLM, as a library: OpenAI's routes as `openai/...`, Anthropic's as `anthropic/...`."""
+"""LiteLLM, as a library: OpenAI's routes as `openai/...`, Anthropic's as `anthropic/...`.
+
+Answers, streams, tools and their results, structured output, errors."""
 
 import json
 
@@ -29,7 +31,7 @@ def ask(request, server):
     return call
 
 
-def test_chat(ask):
+def test_a_question_is_answered(ask):
     answer = ask(messages=[{"role": "user", "content": "Why is the sky blue?"}])
     assert answer.choices[0].message.content
     assert answer.choices[0].finish_reason == "stop"

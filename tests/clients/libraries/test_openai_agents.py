@@ -1,4 +1,6 @@
-"""OpenAI's Agents SDK: a run with a function, over Responses and Chat Completions."""
+"""OpenAI's Agents SDK: a run with a function, over Responses and Chat Completions.
+
+Answers, streams, structured output, errors."""
 
 import asyncio
 import typing
@@ -36,7 +38,7 @@ def model(request, base_url):
     return make(request.param, base_url)
 
 
-def test_chat(model):
+def test_a_question_is_answered(model):
     answer = agents.Runner.run_sync(
         agents.Agent(name="a", model=model, model_settings=SETTINGS), "Why is the sky blue?")
     assert answer.final_output

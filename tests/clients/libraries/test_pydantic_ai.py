@@ -1,4 +1,6 @@
-"""Pydantic AI: an agent that calls a function, over each of the three APIs."""
+"""Pydantic AI: an agent that calls a function, over each of the three APIs.
+
+Answers, streams, structured output, errors."""
 
 import typing
 
@@ -34,7 +36,7 @@ def model(request, server):
     return make(request.param, server.url)
 
 
-def test_chat(model):
+def test_a_question_is_answered(model):
     answer = Agent(model, model_settings=SETTINGS).run_sync("Why is the sky blue?")
     assert answer.output and answer.usage.output_tokens > 0
 
