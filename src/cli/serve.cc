@@ -70,6 +70,8 @@ api::ServiceConfig ServiceConfigFor(const ServeSettings& settings, LocalEngine& 
   config.model.created = clock.UnixSeconds();
   config.model.context_max = local.engine().context_max();
   config.generations.context_max = local.engine().context_max();
+  // Whoever lets more clients in has them answered, as far as the engine takes their requests.
+  config.generations.live_max = std::max(config.generations.live_max, settings.connections);
   config.generations.system_fingerprint = local.fingerprint();
   return config;
 }
