@@ -52,14 +52,17 @@ void AnswerSink::Locked(Work work) {
   const auto id = static_cast<uint64_t>(id_);
   bool done = false;
   uint32_t cancels = 0;
+  std::function<void()> prompt_ended;
   {
     std::lock_guard lock(mutex_);
     work();
     done = samples_finished_ == samples_.size();
     cancels = done ? 0 : std::exchange(cancels_, 0);
+    if (std::exchange(sample_ended_, false)) prompt_ended = plan_.prompt_ended;
   }
   if (done) return TellDone();
   for (uint32_t i = 0; i < cancels; ++i) generator.Cancel(engine::RequestId{id + i});
+  if (prompt_ended) prompt_ended();
 }
 
 void AnswerSink::Fail(const Status& status) {
@@ -86,6 +89,11 @@ void AnswerSink::NotSubmitted(uint32_t first, const Status& status) {
     }
     Abort(status);
   });
+}
+
+bool AnswerSink::given_up() {
+  std::lock_guard lock(mutex_);
+  return ended_;
 }
 
 void AnswerSink::Begin(AnswerPlan plan) {
@@ -117,6 +125,7 @@ void AnswerSink::OnEvent(uint32_t prompt, const TokenEvent& event) {
   if (!ended_) {
     BeginWriting();
     if (!event.prompt_logprobs.empty()) plan_.writer->PromptLogprobs(prompt, event.prompt_logprobs);
+    if (!event.embedding.empty()) plan_.writer->Embedding(prompt, event.embedding);
     std::vector<AnswerDelta> parts;
     sample.parser->Push(event.text, parts);
     const bool logprobs = plan_.logprobs && !event.logprobs.empty();
@@ -164,6 +173,7 @@ void AnswerSink::EndSample(uint32_t sample_index, const engine::Finish& finish) 
 void AnswerSink::OnFinish(uint32_t prompt, uint32_t sample_index, const engine::Finish& finish) {
   samples_[sample_index].finished = true;
   ++samples_finished_;
+  sample_ended_ = true;
   const bool first = sample_index == prompt * plan_.samples;
   if (first) summary_.usage.prompt_tokens += finish.prompt_tokens;
   if (first) summary_.usage.cached_tokens += finish.cached_tokens;

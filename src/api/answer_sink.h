@@ -35,6 +35,8 @@ struct AnswerPlan {
   // What takes the text of each sample apart; prompts * samples.
   std::vector<std::unique_ptr<text::AnswerParser>> parsers;
   std::vector<std::string> prompt_stops;  // stop strings that end an answer as its model would
+  // Called after each sample's end as long as others are left, with no lock held; may be empty.
+  std::function<void()> prompt_ended = {};
 };
 
 // A resource type. Thread: any; calls are put in order here, and no lock is held while calling
@@ -76,6 +78,8 @@ class AnswerSink final {
   // The generator did not take the prompts from `first` on, so no events of theirs will come. With
   // first = 0 this is Fail.
   void NotSubmitted(uint32_t first, const base::Status& status);
+  // Whether the answer has ended already: what is still to come is for nobody.
+  bool given_up();
 
  private:
   struct Prompt;
@@ -122,7 +126,8 @@ class AnswerSink final {
   size_t samples_finished_ = 0;
   uint32_t cancels_ = 0;  // prompts that the generator is to give up
   uint32_t weights_version_ = 0;
-  bool writing_ = false;  // the writer has begun
+  bool sample_ended_ = false;  // the owner of plan_.prompt_ended is to hear of it
+  bool writing_ = false;       // the writer has begun
   bool stream_started_ = false;
   bool ended_ = false;  // answered to the end, or given up
   bool client_left_ = false;

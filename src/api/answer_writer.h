@@ -29,6 +29,8 @@ class AnswerWriter {
   // Of the prompt's tokens 1, 2, ... of the prompt with that number, before anything of its
   // samples, when the request asked for them.
   virtual void PromptLogprobs(uint32_t /*prompt*/, std::span<const engine::TokenLogprob>) {}
+  // Of the prompt with that number, once, before its sample's end; when the request asked for it.
+  virtual void Embedding(uint32_t /*prompt*/, std::span<const float>) {}
 
   // A stream: StartStream; then for each sample Part... EndSample, samples interleaved as they
   // come; then EndStream, or at any time after StartStream, Fail, which is the last.

@@ -59,7 +59,7 @@ Status ReadPrompts(const JsonValue& value, const std::string& path, Draft& draft
   if (value.items.empty()) return InvalidArgument(path, "prompt is an empty array");
   const JsonKind kind = value.items.front().kind;
   if (kind == JsonKind::kNumber) return AddPrompt(value, path, JsonKind::kArray, draft);
-  RETURN_IF_ERROR(CheckArray(value, path, kPromptsMax));
+  RETURN_IF_ERROR(CheckArray(value, path, kCompletionPromptsMax));
   const JsonKind wanted = kind == JsonKind::kArray ? JsonKind::kArray : JsonKind::kString;
   for (size_t i = 0; i < value.items.size(); ++i)
     RETURN_IF_ERROR(AddPrompt(value.items[i], IndexPath(path, i), wanted, draft));

@@ -17,6 +17,7 @@ namespace plumb::api {
 // OpenAI's limit for this endpoint.
 constexpr uint32_t kCompletionLogprobsMax = 5;
 constexpr uint32_t kCompletionTokensDefault = 16;
+constexpr uint32_t kCompletionPromptsMax = 32;
 
 // A value type. Its `samples` are those to compute (best_of); `sampling.logprobs` also where
 // choosing among them needs it.

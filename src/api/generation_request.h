@@ -26,11 +26,12 @@ struct RequestLimits {
 };
 
 // Prompts of one request: each is a request to the engine.
-constexpr uint32_t kPromptsMax = 32;
+constexpr uint32_t kPromptsMax = 2048;
 
 // A prompt that no chat format makes.
 struct RawPrompt {
-  std::string text;                   // control tokens count where they are spelled
+  std::string text;                   // control tokens count where they are spelled, but in inputs
+                                      // of embeddings, which are characters
   std::vector<base::TokenId> tokens;  // instead of a text, when there are any
 };
 
@@ -48,7 +49,8 @@ struct GenerationRequest {
   bool tokens_max_clips = false;
   uint32_t samples = 1;  // of each prompt
   bool stream = false;
-  bool prompt_logprobs = false;              // engine::Request
+  bool prompt_logprobs = false;                      // engine::Request
+  engine::Pooling pooling = engine::Pooling::kNone;  // likewise; then tokens_max is 0
   std::optional<uint32_t> deadline_ms;       // extension field; nothing: the server's maximum
   std::optional<engine::Priority> priority;  // `priority`, else what `service_tier` stands for
   engine::Speculation speculation = engine::Speculation::kServer;

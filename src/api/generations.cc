@@ -61,6 +61,7 @@ Generations::Generations(GenerationOptions options, Parts parts)
       fingerprints_(options_.system_fingerprint),
       token_cache_(parts.tokenizer, options_.token_cache_bytes_max),
       live_(parts.generator, options_.live_max),
+      feeds_(parts.generator, live_, options_.live_max),
       queue_(options_.queue_max) {
   CHECK(!options_.model_names.empty() && options_.context_max > 0 && options_.workers > 0);
   for (uint32_t i = 0; i < options_.workers; ++i)
@@ -76,6 +77,7 @@ void Generations::Stop() {
   live_.CancelAll();
   const bool confirmed = live_.WaitEmpty(kStopTimeMax);
   CHECK(confirmed) << "the generator holds requests after Cancel: " << live_.size();
+  feeds_.Stop();
 }
 
 void Generations::Handle(const Dialect& dialect, net::HttpRequest request, std::string request_id,
@@ -142,7 +144,7 @@ void Generations::Serve(const ReadJob& job, AnswerSink& sink) {
   if (Status status = CheckSize(request, *prompts, *job.dialect); !status.ok())
     return sink.Fail(status);
   if (!request.seed_given) request.sampling.seed = base::EntropySeed() & kDrawnSeedMask;
-  AnswerPlan plan = PlanFor(*read, *prompts);
+  AnswerPlan plan = PlanFor(job.id, *read, *prompts);
   std::vector<engine::Request> built;
   for (text::ChatPrompt& prompt : *prompts) {
     auto one = Build(job, request, std::move(prompt), static_cast<uint32_t>(built.size()));
@@ -150,20 +152,25 @@ void Generations::Serve(const ReadJob& job, AnswerSink& sink) {
     built.push_back(*std::move(one));
   }
   sink.Begin(std::move(plan));
+  Submit(job.id, sink, std::move(built));
+}
 
-  const auto count = static_cast<uint32_t>(built.size());
-  live_.Submitting(job.id, count);
+void Generations::Submit(engine::RequestId id, AnswerSink& sink,
+                         std::vector<engine::Request> prompts) {
+  const auto count = static_cast<uint32_t>(prompts.size());
+  live_.Submitting(id, count);
+  if (count > kPromptsAtOnce) return feeds_.Start(id, sink, std::move(prompts));
   std::vector<engine::EventSink*> sinks;
   for (uint32_t i = 0; i < count; ++i) sinks.push_back(&sink.prompt(i));
   for (uint32_t i = 0; i < count; ++i) {
-    const Status status = parts_.generator.Submit(std::move(built[i]), *sinks[i]);
+    const Status status = parts_.generator.Submit(std::move(prompts[i]), *sinks[i]);
     if (!status.ok()) return sink.NotSubmitted(i, status);
   }
-  live_.Submitted(job.id);
+  live_.Submitted(id);
 }
 
-AnswerPlan Generations::PlanFor(const ReadBody& read,
-                                const std::vector<text::ChatPrompt>& prompts) const {
+AnswerPlan Generations::PlanFor(engine::RequestId id, const ReadBody& read,
+                                const std::vector<text::ChatPrompt>& prompts) {
   const GenerationRequest& request = read.request;
   AnswerPlan plan;
   plan.prompts = static_cast<uint32_t>(prompts.size());
@@ -172,6 +179,7 @@ AnswerPlan Generations::PlanFor(const ReadBody& read,
   plan.detached = read.detached;
   plan.logprobs = request.sampling.logprobs;
   plan.fingerprints = &fingerprints_;
+  if (prompts.size() > kPromptsAtOnce) plan.prompt_ended = [this, id] { feeds_.PromptEnded(id); };
   for (const text::ChatPrompt& prompt : prompts) {
     for (uint32_t i = 0; i < request.samples; ++i) {
       plan.parsers.push_back(request.prompts.empty() ? parts_.chat_format.NewParser(prompt)
@@ -200,6 +208,9 @@ Result<std::vector<text::ChatPrompt>> Generations::Encode(const GenerationReques
     return prompts;
   }
   CHECK(request.prompts.size() <= kPromptsMax) << "the dialect let through too many prompts";
+  // Documents that are embedded say nothing to the model, whatever they spell.
+  const bool embeds = request.pooling != engine::Pooling::kNone;
+  const auto control = embeds ? text::ControlTokens::kAsText : text::ControlTokens::kParse;
   for (const RawPrompt& raw : request.prompts) {
     text::ChatPrompt prompt;
     prompt.tokens = raw.tokens;
@@ -207,8 +218,7 @@ Result<std::vector<text::ChatPrompt>> Generations::Encode(const GenerationReques
       const uint64_t bytes_max =
           uint64_t{options_.context_max} * std::max(1u, parts_.tokenizer.token_bytes_max());
       if (raw.text.size() > bytes_max) return TooLong(dialect);
-      auto tokens =
-          parts_.tokenizer.Encode(raw.text, text::ControlTokens::kParse, /*add_special=*/true);
+      auto tokens = parts_.tokenizer.Encode(raw.text, control, /*add_special=*/true);
       if (!tokens.ok())
         return std::move(tokens).status().WithField(std::string(dialect.prompt_field()));
       prompt.tokens = *std::move(tokens);
@@ -231,6 +241,7 @@ Result<engine::Request> Generations::Build(const ReadJob& job, const GenerationR
   built.sampling.tokens_max = *request.tokens_max;
   built.samples = request.samples;
   built.prompt_logprobs = request.prompt_logprobs;
+  built.pooling = request.pooling;
   built.priority = request.priority.value_or(engine::Priority::kDefault);
   built.tenant = job.origin.isolation.prefix();  // who shares computed pages is one tenant
   built.speculation = request.speculation;

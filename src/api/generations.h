@@ -18,6 +18,7 @@
 #include "api/fingerprints.h"
 #include "api/generation_request.h"
 #include "api/live_requests.h"
+#include "api/prompt_feeds.h"
 #include "base/bounded_queue.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -115,13 +116,16 @@ class Generations {
                          const Dialect& dialect) const;
   base::Result<engine::Request> Build(const ReadJob& job, const GenerationRequest& request,
                                       text::ChatPrompt prompt, uint32_t number) const;
-  AnswerPlan PlanFor(const ReadBody& read, const std::vector<text::ChatPrompt>& prompts) const;
+  AnswerPlan PlanFor(engine::RequestId id, const ReadBody& read,
+                     const std::vector<text::ChatPrompt>& prompts);
+  void Submit(engine::RequestId id, AnswerSink& sink, std::vector<engine::Request> prompts);
 
   const GenerationOptions options_;
   const Parts parts_;
   Fingerprints fingerprints_;
   text::TokenCache token_cache_;
   LiveRequests live_;
+  PromptFeeds feeds_;
   base::BoundedQueue<Job> queue_;
   std::atomic<uint64_t> queue_bytes_{0};
   std::vector<base::Thread> workers_;

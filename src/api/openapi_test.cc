@@ -15,6 +15,7 @@
 
 #include "api/chat_request.h"
 #include "api/completion_request.h"
+#include "api/embedding_request.h"
 #include "api/messages_request.h"
 #include "api/responses_request.h"
 #include "api/testing/service_fixture.h"
@@ -107,6 +108,7 @@ constexpr Body kBodies[] = {
     {"ChatRequest", ChatFieldNames},           {"CompletionRequest", CompletionFieldNames},
     {"ResponsesRequest", ResponsesFieldNames}, {"MessagesRequest", MessagesFieldNames},
     {"TokenizeRequest", TokenizeFieldNames},   {"DetokenizeRequest", DetokenizeFieldNames},
+    {"EmbeddingRequest", EmbeddingFieldNames},
 };
 
 TEST(OpenApi, HasEveryFieldOfEveryBodyAndNoOther) {

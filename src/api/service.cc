@@ -31,6 +31,7 @@ constexpr uint32_t kDrainRetryAfterMs = 5000;
 constexpr std::string_view kRoutePatterns[] = {
     "/v1/chat/completions",
     "/v1/completions",
+    "/v1/embeddings",
     "/v1/tokenize",
     "/v1/detokenize",
     "/v1/responses",
@@ -111,7 +112,6 @@ constexpr NotHere kNotHere[] = {
     {"/v1/realtime", "this server neither hears nor speaks"},
     {"/v1/images", "this server makes no images"},
     {"/v1/videos", "this server makes no videos"},
-    {"/v1/embeddings", "this server makes no embeddings"},
     {"/v1/moderations", "this server moderates nothing"},
     {"/v1/fine_tuning", "this server trains nothing"},
     {"/v1/assistants", "assistants are not served; /v1/responses keeps conversations"},
@@ -148,6 +148,7 @@ Service::Service(const ServiceConfig& config, ServiceParts parts)
       generation_options_(CompleteOptions(config, parts_)),
       chat_(generation_options_.limits, parts_.tokenizer),
       completions_(generation_options_.limits, parts_.tokenizer),
+      embeddings_(generation_options_.limits, config.embeddings),
       tokenize_(generation_options_.limits, config.generations.context_max, parts_.tokenizer),
       detokenize_(generation_options_.limits, parts_.tokenizer),
       messages_(generation_options_.limits, MessagesUse::kAnswer),
@@ -169,6 +170,7 @@ std::vector<Route> Service::MakeRoutes() {
   std::vector<Route> routes;
   routes.push_back(AnswerRoute(chat_));
   routes.push_back(AnswerRoute(completions_));
+  routes.push_back(AnswerRoute(embeddings_));
   routes.push_back(AnswerRoute(tokenize_));
   routes.push_back(AnswerRoute(detokenize_));
   AddResponsesRoutes(routes);

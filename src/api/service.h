@@ -14,6 +14,7 @@
 #include "api/chat_dialect.h"
 #include "api/completion_dialect.h"
 #include "api/cors.h"
+#include "api/embedding_dialect.h"
 #include "api/generations.h"
 #include "api/messages_dialect.h"
 #include "api/models.h"
@@ -37,6 +38,7 @@ struct ServiceConfig {
   ModelCard model;
   // model_names, limits.vocabulary_size and .abilities are filled in.
   GenerationOptions generations;
+  EmbeddingOptions embeddings;
   ResponsesStoreLimits responses;
   CorsPolicy cors;            // web pages of other origins that may call
   std::string version = "0";  // of plumb, for api/openapi.h
@@ -62,6 +64,7 @@ struct ServiceParts {
 //   route                          key needed   answers
 //   POST /v1/chat/completions      yes          api/chat_dialect.h
 //   POST /v1/completions           yes          api/completion_dialect.h
+//   POST /v1/embeddings            yes          api/embedding_dialect.h
 //   POST /v1/tokenize, /v1/detokenize  yes      api/tokenize_dialect.h
 //   POST /v1/messages, /v1/messages/count_tokens  yes  api/messages_dialect.h
 //   /v1/responses and below it     yes          api/responses_dialect.h, api/responses_calls.h
@@ -122,6 +125,7 @@ class Service final : public net::HttpHandler {
   const GenerationOptions generation_options_;
   const ChatDialect chat_;
   const CompletionDialect completions_;
+  const EmbeddingDialect embeddings_;
   const TokenizeDialect tokenize_;
   const DetokenizeDialect detokenize_;
   const MessagesDialect messages_;

@@ -69,6 +69,9 @@ api::ServiceConfig ServiceConfigFor(const ServeSettings& settings, LocalEngine& 
   for (const std::string& name : settings.names) config.model.names.push_back(name);
   config.model.created = clock.UnixSeconds();
   config.model.context_max = local.engine().context_max();
+  config.embeddings = {
+      .pooling = settings.pooling == "last" ? engine::Pooling::kLast : engine::Pooling::kMean,
+      .dimensions = local.engine().info().hidden_width};
   config.generations.context_max = local.engine().context_max();
   // Whoever lets more clients in has them answered, as far as the engine takes their requests.
   config.generations.live_max = std::max(config.generations.live_max, settings.connections);
@@ -280,6 +283,9 @@ std::unique_ptr<OptionTable> DeclareServe(CLI::App& app, ServeSettings& settings
                    "machine can see flags: prefer the variable or the file."));
   table->Add(Text("api-key-file", settings.api_key_file, "FILE",
                   "Keys, one a line; lines that start with # are skipped."));
+  table->Add(Choice("pooling", settings.pooling, {"mean", "last"},
+                    "How /v1/embeddings makes one vector of a text's tokens when a request does "
+                    "not say."));
   table->Add(Texts("cors-origin", settings.cors_origins, "ORIGIN",
                    "Web pages of this origin (https://host[:port]) may call; without it none but "
                    "the console's."));

@@ -27,7 +27,8 @@ struct ServeSettings {
   std::string admin_host = "127.0.0.1";
   std::vector<std::string> admin_keys;
   std::string admin_key_file;
-  std::string trace;  // file; empty: nothing is recorded
+  std::string pooling = "mean";  // of embeddings whose request says none: mean or last
+  std::string trace;             // file; empty: nothing is recorded
   uint32_t drain_seconds = 30;
   uint32_t connections = 1024;
   std::string log_level = "info";

@@ -12,6 +12,7 @@ void CopyMetrics(const engine::EngineStats& engine, const net::HttpServerStats& 
   to.prefix_hits.SetTotal(engine.prefix_hits);
   to.page_evictions.SetTotal(engine.page_evictions);
   to.completion_tokens.SetTotal(engine.generated_tokens);
+  to.embeddings.SetTotal(engine.embeddings);
   to.samples_finished.At("stop").SetTotal(engine.samples_stop);
   to.samples_finished.At("length").SetTotal(engine.samples_length);
   to.samples_finished.At("cancelled").SetTotal(engine.samples_cancelled);

@@ -83,6 +83,7 @@ TEST_P(Embeddings, AreThoseOfTheDefinitionAtEveryLength) {
       EXPECT_NEAR(squares, 1, 1e-6);
       EXPECT_EQ(engine_->stats().computed_rows - before.computed_rows, length);
       EXPECT_EQ(engine_->stats().generated_tokens, 0u);
+      EXPECT_EQ(engine_->stats().embeddings, before.embeddings + 1);
     }
   }
 }
@@ -148,6 +149,7 @@ TEST_P(Embeddings, CancelledAndOverdueOnesGiveNothing) {
   EXPECT_EQ(second.answer().finish->status.code(), base::Code::kDeadline);
   EXPECT_TRUE(first.answer().embedding.empty() && second.answer().embedding.empty());
   EXPECT_EQ(engine_->stats().pages_used, 0u);
+  EXPECT_EQ(engine_->stats().embeddings, 0u);
 }
 
 TEST_P(Embeddings, HiddenStatesThatAreNotFiniteEndIt) {

@@ -95,6 +95,7 @@ void HostWork::Finish(Sample& sample, TokenEvent event) {
   CHECK(!sample.ended && live.unpublished > 0);
   sample.ended = true;
   CountFinish(event.finish->reason);
+  surroundings_.counters.embeddings.fetch_add(!event.embedding.empty(), std::memory_order_relaxed);
   const bool last = --live.unpublished == 0;
   if (last) surroundings_.forget(live);
   live.sink.OnEvent(std::move(event));

@@ -25,6 +25,7 @@ EngineStats EngineCounters::Read(uint32_t pages_total) const {
   stats.draft_rows = draft_rows.load(std::memory_order_relaxed);
   stats.drafts_kept = drafts_kept.load(std::memory_order_relaxed);
   stats.requests_failed_by_watchdog = requests_failed_by_watchdog.load(std::memory_order_relaxed);
+  stats.embeddings = embeddings.load(std::memory_order_relaxed);
   stats.preemptions = preemptions.load(std::memory_order_relaxed);
   stats.prefix_hits = prefix_hits.load(std::memory_order_relaxed);
   stats.cached_tokens = cached_tokens.load(std::memory_order_relaxed);

@@ -24,6 +24,7 @@ struct EngineStats {
   uint64_t samples_stop = 0, samples_length = 0, samples_cancelled = 0, samples_error = 0;
   uint64_t prompt_tokens = 0;  // of started samples
   uint64_t generated_tokens = 0;
+  uint64_t embeddings = 0;     // of prompts, whole
   uint64_t computed_rows = 0;  // prompt and decode rows, recomputation included
   uint64_t steps = 0;
   uint64_t draft_rows = 0;   // computed for guesses of what follows
@@ -46,6 +47,7 @@ struct EngineCounters {
   std::atomic<uint64_t> requests{0}, requests_refused{0};
   std::atomic<uint64_t> samples_stop{0}, samples_length{0}, samples_cancelled{0}, samples_error{0};
   std::atomic<uint64_t> prompt_tokens{0}, generated_tokens{0}, computed_rows{0};
+  std::atomic<uint64_t> embeddings{0};
   std::atomic<uint64_t> steps{0}, preemptions{0};
   std::atomic<uint64_t> draft_rows{0}, drafts_kept{0}, requests_failed_by_watchdog{0};
   std::atomic<uint64_t> prefix_hits{0}, cached_tokens{0}, page_evictions{0};

@@ -130,6 +130,7 @@ void AddEngine(Page& page, const EngineMetrics& engine) {
            engine.page_evictions);
   page.Add("plumb_completion_tokens_total", "Generated tokens.", engine.completion_tokens);
   page.Add("plumb_samples_finished_total", "Finished samples by reason.", engine.samples_finished);
+  page.Add("plumb_embeddings_total", "Embeddings of prompts.", engine.embeddings);
   page.Add("plumb_preemptions_total", "Running requests put back to waiting.", engine.preemptions);
   page.Add("plumb_draft_rows_total", "Rows computed for guesses of the next tokens.",
            engine.draft_rows);

@@ -44,6 +44,7 @@ struct EngineMetrics {
   Counter prefix_hits;            // samples that had such
   Counter page_evictions;         // of cached pages
   Counter completion_tokens;
+  Counter embeddings;
   CounterGrid samples_finished;  // plumb_samples_finished_total{reason}
   Counter preemptions;
   Counter draft_rows;         // computed for guesses of what follows

@@ -84,6 +84,7 @@ TEST(Metrics, ShowsWhatWasRecorded) {
   metrics.engine.first_token_seconds.Observe(0.05);
   metrics.engine.first_token_seconds.Observe(1000.0);
   metrics.engine.completion_tokens.Add(12345678);
+  metrics.engine.embeddings.Add(9);
   metrics.engine.samples_finished.At("stop").Add();
   metrics.engine.pages_used.Set(4);
   metrics.engine.pages_used.Add(-1);
@@ -103,6 +104,7 @@ TEST(Metrics, ShowsWhatWasRecorded) {
            "plumb_first_token_seconds_bucket{le=\"0.08\"} 1\n",
            "plumb_first_token_seconds_bucket{le=\"+Inf\"} 2\n",
            "plumb_completion_tokens_total 12345678\n",
+           "plumb_embeddings_total 9\n",
            "plumb_samples_finished_total{reason=\"stop\"} 1\n",
            "plumb_pages_used 3\n",
            "plumb_build_info{version=\"0.1.0\",model=\"a \\\"quoted\\\"\\nmodel\"} 1\n",

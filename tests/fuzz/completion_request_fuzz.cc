@@ -20,7 +20,7 @@ constexpr RequestLimits kLimits{.vocabulary_size = 1000};
 
 void CheckTaken(const CompletionRequest& request) {
   CHECK(!request.model.empty() && !request.prompts.empty());
-  CHECK(request.prompts.size() <= plumb::api::kPromptsMax) << request.prompts.size();
+  CHECK(request.prompts.size() <= plumb::api::kCompletionPromptsMax) << request.prompts.size();
   for (const auto& prompt : request.prompts) {
     CHECK(prompt.text.empty() || prompt.tokens.empty());
     for (const auto token : prompt.tokens) CHECK(plumb::base::Index(token) < 1000);

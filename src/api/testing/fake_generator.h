@@ -14,23 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include "api/testing/fake_answer.h"
 #include "api/testing/fake_logprob.h"
 #include "base/thread.h"
 #include "engine/generator.h"
-#include "text/detokenizer.h"
-#include "text/stop_matcher.h"
 #include "text/tokenizer.h"
 
 namespace plumb::api::testing {
-
-// What one sample is to answer.
-struct FakeAnswer {
-  std::vector<base::TokenId> tokens;  // past the last one: the sample waits until it is cancelled
-  uint32_t chunk_tokens = 1;          // per event; 0 = all in one
-  base::Status failure;               // not ok: instead of the token after the last
-  std::vector<uint32_t> chunks = {};  // of the first events, instead of chunk_tokens
-};
-using FakeScript = std::function<FakeAnswer(const engine::Request& request, uint32_t sample_index)>;
 
 // Thread: any; Step one at a time.
 class FakeGenerator final : public engine::Generator {
@@ -55,6 +45,8 @@ class FakeGenerator final : public engine::Generator {
   base::Status Submit(engine::Request request, engine::EventSink& sink) override {
     std::lock_guard lock(mutex_);
     if (!refusal_.ok()) return refusal_;
+    if (live_.size() >= live_allowed_) return base::Status(base::Code::kOverloaded, "full");
+    ++submitted_;
     last_request_ = request;
     const uint64_t key = static_cast<uint64_t>(request.id);
     Live live{.request = std::move(request), .sink = &sink, .samples = {}, .cancelled = false};
@@ -62,6 +54,7 @@ class FakeGenerator final : public engine::Generator {
       live.samples.emplace_back(script_(live.request, i), tokenizer_, live.request.sampling.stop);
     }
     live_.emplace(key, std::move(live));
+    live_most_ = std::max(live_most_, live_.size());
     changed_.notify_all();
     return base::OkStatus();
   }
@@ -90,6 +83,11 @@ class FakeGenerator final : public engine::Generator {
     std::lock_guard lock(mutex_);
     refusal_ = std::move(status);
   }
+  // From now on Submit gives kOverloaded while so many are live.
+  void RefuseBeyond(size_t count) {
+    std::lock_guard lock(mutex_);
+    live_allowed_ = count;
+  }
   // Until so many requests have been submitted and not ended.
   void WaitLive(size_t count) {
     std::unique_lock lock(mutex_);
@@ -99,10 +97,10 @@ class FakeGenerator final : public engine::Generator {
     std::lock_guard lock(mutex_);
     return live_.size();
   }
-  size_t cancels() const {
-    std::lock_guard lock(mutex_);
-    return cancels_;
-  }
+  // The most that were live at once, and how many were taken in all.
+  size_t live_most() const { return Locked(live_most_); }
+  size_t submitted() const { return Locked(submitted_); }
+  size_t cancels() const { return Locked(cancels_); }
   engine::Request last_request() const {
     std::lock_guard lock(mutex_);
     return last_request_;
@@ -111,26 +109,18 @@ class FakeGenerator final : public engine::Generator {
   static float Logprob(base::TokenId token) { return FakeLogprob(token, 0).logprob; }
 
  private:
-  struct Sample {
-    Sample(FakeAnswer fake_answer, const text::Tokenizer& tokenizer, std::vector<std::string> stops)
-        : answer(std::move(fake_answer)),
-          stop_strings(stops),
-          detokenizer(tokenizer),
-          matcher(std::move(stops)) {}
-    FakeAnswer answer;
-    std::vector<std::string> stop_strings;
-    text::Detokenizer detokenizer;
-    text::StopMatcher matcher;
-    size_t events = 0;
-    uint32_t sent = 0;
-    bool finished = false;
-  };
+  using Sample = FakeSample;
   struct Live {
     engine::Request request;
     engine::EventSink* sink;
     std::vector<Sample> samples;
     bool cancelled;
   };
+
+  size_t Locked(const size_t& count) const {
+    std::lock_guard lock(mutex_);
+    return count;
+  }
 
   static bool CanMove(const Live& live) {
     if (live.cancelled) return true;
@@ -180,6 +170,12 @@ class FakeGenerator final : public engine::Generator {
     Sample& sample = live.samples[sample_index];
     engine::TokenEvent event{.request = live.request.id, .sample_index = sample_index};
     const engine::SamplingParams& sampling = live.request.sampling;
+    const bool embeds = live.request.pooling != engine::Pooling::kNone;
+    if (embeds && !live.cancelled && sample.answer.failure.ok()) {
+      event.embedding = FakeEmbedding(live.request);
+      Finish(live, sample, engine::FinishReason::kStop, event);
+      return event;
+    }
     const bool describes = live.request.prompt_logprobs && sample_index == 0 && sample.sent == 0;
     for (size_t i = 1; describes && i < live.request.prompt.size(); ++i)
       event.prompt_logprobs.push_back(FakeLogprob(live.request.prompt[i], sampling.top_logprobs));
@@ -245,6 +241,7 @@ class FakeGenerator final : public engine::Generator {
   base::Status refusal_;
   engine::Request last_request_{};
   size_t cancels_ = 0;
+  size_t live_allowed_ = SIZE_MAX, live_most_ = 0, submitted_ = 0;
   bool stopping_ = false;
 };
 

@@ -84,6 +84,7 @@ class ScriptedServer {
     ServiceConfig config = options.service;
     config.model = {
         .names = options.model_names, .created = 1700000000, .context_max = options.context_max};
+    config.embeddings.dimensions = kFakeDimensions;
     config.generations.system_fingerprint = "plumb-test";
     config.generations.context_max = options.context_max;
     return config;

@@ -52,6 +52,7 @@ struct ServiceFixture {
     generations.context_max = kContextMax;
     return {.model = {.names = {"fake", "alias/of-fake"}, .created = 7, .context_max = kContextMax},
             .generations = std::move(generations),
+            .embeddings = {.dimensions = kFakeDimensions},
             .cors = std::move(cors)};
   }
 

@@ -1,0 +1,58 @@
+// api/testing/fake_answer.h
+// Tests only. What the fake generator is to answer: tokens as a script says, or where an embedding
+// is asked for, numbers that tell which prompt they are of.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/request.h"
+#include "text/detokenizer.h"
+#include "text/stop_matcher.h"
+#include "text/tokenizer.h"
+
+namespace plumb::api::testing {
+
+// What one sample is to answer.
+struct FakeAnswer {
+  // Past the last one the sample waits until it is cancelled. Where an embedding is asked for, that
+  // comes instead of them all.
+  std::vector<base::TokenId> tokens;
+  uint32_t chunk_tokens = 1;          // per event; 0 = all in one
+  base::Status failure;               // not ok: instead of the token after the last
+  std::vector<uint32_t> chunks = {};  // of the first events, instead of chunk_tokens
+};
+constexpr uint32_t kFakeDimensions = 4;  // numbers of an embedding
+using FakeScript = std::function<FakeAnswer(const engine::Request& request, uint32_t sample_index)>;
+
+// Not of length 1, but readable: how many tokens, the first one, the last one, and how they were to
+// be pooled.
+inline std::vector<float> FakeEmbedding(const engine::Request& request) {
+  const auto id = [](base::TokenId token) { return static_cast<float>(base::Index(token)); };
+  const bool mean = request.pooling == engine::Pooling::kMean;
+  return {static_cast<float>(request.prompt.size()) / 4, id(request.prompt.front()) / -256,
+          id(request.prompt.back()) / 256, mean ? 0.0f : 1.0f};
+}
+
+// A sample on its way.
+struct FakeSample {
+  FakeSample(FakeAnswer fake_answer, const text::Tokenizer& tokenizer,
+             std::vector<std::string> stops)
+      : answer(std::move(fake_answer)),
+        stop_strings(stops),
+        detokenizer(tokenizer),
+        matcher(std::move(stops)) {}
+  FakeAnswer answer;
+  std::vector<std::string> stop_strings;
+  text::Detokenizer detokenizer;
+  text::StopMatcher matcher;
+  size_t events = 0;
+  uint32_t sent = 0;
+  bool finished = false;
+};
+
+}  // namespace plumb::api::testing
