@@ -1,7 +1,7 @@
 """One agent corrects a word in a file, talking to a plumb server through a recorder.
 
-Usage: check.py AGENT. The server replays a correct session (AGENT.json), so every exchange must be as
-the protocol has it. PLUMB_AGENT_RECORD: a folder for what was said."""
+Usage: check.py AGENT. The server replays a correct session (AGENT.json), so every exchange must be
+as the protocol has it. PLUMB_AGENT_RECORD: a folder for what was said."""
 
 import json
 import os

@@ -78,7 +78,8 @@ test("an answer follows a schema", async () => {
 });
 
 test("tokens are counted as an answer reports them", async () => {
-  const { input_tokens: count } = await client.messages.countTokens({ model: MODEL, messages: SKY });
+  const question = { model: MODEL, messages: SKY };
+  const { input_tokens: count } = await client.messages.countTokens(question);
   const { usage } = await client.messages.create({ ...OPTIONS, messages: SKY });
   assert.equal(usage.input_tokens + usage.cache_read_input_tokens, count);
 });
@@ -90,5 +91,6 @@ test("errors are typed", async () => {
   await assert.rejects(create(stranger, {}), Anthropic.AuthenticationError);
   await assert.rejects(create(client, { model: "claude-opus-5" }), Anthropic.NotFoundError);
   await assert.rejects(create(client, { temperature: 3 }), (error) =>
-    error instanceof Anthropic.BadRequestError && error.error.error.message.includes("temperature"));
+    error instanceof Anthropic.BadRequestError &&
+    error.error.error.message.includes("temperature"));
 });
