@@ -1,24 +1,25 @@
 //! Calls of tools as the grammar of an answer: whatever is written is a call of a tool that there
-//! is, with arguments that its parameters' schema takes. Two syntaxes: Hermes' and Qwen's, where a
-//! call is one JSON object between tags, and DeepSeek's DSML, where each parameter stands between
-//! tags of its own, texts without quotes. The source is written by text/tool_grammar.cc. Read next:
-//! call_text.rs (texts without quotes), call_guard.rs (JSON that spells no tag).
+//! is, with arguments that its parameters' schema takes. The syntaxes of text/tool_syntax.h: those
+//! where a call or its arguments are one JSON object are in call_json.rs; here is DeepSeek's DSML,
+//! where each parameter stands between tags of its own, texts without quotes. The source is written
+//! by text/tool_grammar.cc. Read next: call_json.rs, call_text.rs (texts without quotes),
+//! call_guard.rs (JSON that spells no tag).
 
 use llguidance::api::{GrammarWithLexer, TopLevelGrammar};
-use serde_json::{json, Map, Value};
+use serde_json::{Map, Value};
 
 use crate::abi::Failure;
 use crate::call_guard as guard;
+use crate::call_json;
 use crate::call_text;
 use crate::grammar_source::{json_grammar, lark_string};
 use crate::schema;
-use crate::schema_finite::inner;
 
 const PARAMETER_END: &str = "</｜DSML｜ parameter>\n";
 
-struct Tool {
-    name: String,
-    schema: Option<Value>, // as schema.rs gives it; none: any arguments
+pub struct Tool {
+    pub name: String,
+    pub schema: Option<Value>, // as schema.rs gives it; none: any arguments
 }
 
 /// `token` finds a control token by its name.
@@ -39,13 +40,24 @@ pub fn grammar(
         };
         tools.push(Tool { name, schema });
     }
-    let mark = |text: &str| match token(text) {
-        Some(id) => format!("<[{id}]>"),
-        None => lark_string(text),
+    let flag = |name: &str| source[name].as_bool().unwrap_or(false);
+    let calls = call_json::Calls {
+        tools: &tools,
+        lead,
+        marked: flag("marked"),
+        free: flag("free"),
+        parallel,
+        mark: |text: &str| match token(text) {
+            Some(id) => format!("<[{id}]>"),
+            None => lark_string(text),
+        },
     };
     match source["syntax"].as_str() {
         Some("dsml") => Dsml::default().write(lead, parallel, &tools),
-        Some("hermes") => Ok(hermes(lead, parallel, &tools, mark)),
+        Some("hermes") => Ok(calls.hermes()),
+        Some("llama") => Ok(calls.llama()),
+        Some("mistral") => Ok(calls.mistral()),
+        Some("mistral-named") => Ok(calls.mistral_named()),
         _ => Err(bad("syntax")),
     }
 }
@@ -58,54 +70,6 @@ fn of_tool(name: &str, why: Failure) -> Failure {
         Failure::Limit(message) => Failure::Limit(say(message)),
         other => other,
     }
-}
-
-/// Calls follow each other, each between its tags, with a line break between.
-fn hermes(
-    lead: &str,
-    parallel: bool,
-    tools: &[Tool],
-    mark: impl Fn(&str) -> String,
-) -> TopLevelGrammar {
-    let (mut ways, mut definitions) = (Vec::new(), Map::new());
-    for (index, tool) in tools.iter().enumerate() {
-        let mut arguments = tool.schema.clone().unwrap_or_else(|| json!({"type": "object"}));
-        let own = arguments.as_object_mut().and_then(|members| members.remove("$defs"));
-        rename(&mut arguments, index);
-        for (name, mut schema) in own.and_then(|own| own.as_object().cloned()).unwrap_or_default() {
-            rename(&mut schema, index);
-            definitions.insert(format!("t{index}{name}"), schema);
-        }
-        ways.push(json!({
-            "type": "object",
-            "properties": {
-                "name": {"const": tool.name},
-                "arguments": {"allOf": [{"type": "object"}, arguments]},
-            },
-            "required": ["name", "arguments"],
-            "additionalProperties": false,
-        }));
-    }
-    let call = GrammarWithLexer {
-        name: Some("call".into()),
-        ..json_grammar(json!({"anyOf": ways, "$defs": definitions}))
-    };
-    let (begin, end) = (mark("<tool_call>"), mark("</tool_call>"));
-    let lead = if lead.is_empty() { String::new() } else { mark(lead) };
-    let more = if parallel { "(\"\\n\" more)*" } else { "" };
-    let lark = format!(
-        "start: {lead} body {more}\nmore: {begin} body\nbody: \"\\n\" @call \"\\n\" {end}\n"
-    );
-    TopLevelGrammar { grammars: vec![GrammarWithLexer::from_lark(lark), call], max_tokens: None }
-}
-
-/// Definitions of one tool get names of their own.
-fn rename(schema: &mut Value, tool: usize) {
-    let Value::Object(members) = schema else { return };
-    if let Some(Value::String(reference)) = members.get_mut("$ref") {
-        *reference = reference.replacen("#/$defs/", &format!("#/$defs/t{tool}"), 1);
-    }
-    inner(members).for_each(|schema| rename(schema, tool));
 }
 
 /// The grammar on its way.
@@ -271,6 +235,8 @@ fn root_object<'a>(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn dsml(schema: Value) -> Result<TopLevelGrammar, Failure> {
@@ -295,14 +261,5 @@ mod tests {
             assert!(message.contains("tool f"), "{message}");
             assert!(message.contains(says), "{message}");
         }
-    }
-
-    #[test]
-    fn names_of_definitions_stay_apart() {
-        let mut schema =
-            json!({"$ref": "#/$defs/d0", "properties": {"$ref": {"$ref": "#/$defs/d1"}}});
-        rename(&mut schema, 3);
-        assert_eq!(schema["$ref"], "#/$defs/t3d0");
-        assert_eq!(schema["properties"]["$ref"]["$ref"], "#/$defs/t3d1");
     }
 }

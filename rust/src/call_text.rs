@@ -18,7 +18,12 @@ const ALL: u8 = 0b11_1111;
 
 /// The text and no mark within.
 pub fn unmarked(text: &str) -> String {
-    format!("(({text}) & ~({ANY} \"{MARK}\" {ANY}))")
+    without(text, MARK)
+}
+
+/// The text and nothing within that spells `mark`.
+pub fn without(text: &str, mark: &str) -> String {
+    format!("(({text}) & ~({ANY} {} {ANY}))", lark_string(mark))
 }
 
 pub fn target<'a>(

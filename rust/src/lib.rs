@@ -10,6 +10,7 @@ mod byte_level;
 mod calendar;
 mod call_grammar;
 mod call_guard;
+mod call_json;
 mod call_text;
 mod compile_thread;
 mod ebnf;

@@ -26,6 +26,7 @@ struct AnswerUsage {
   uint64_t prompt_tokens = 0;      // of all prompts
   uint64_t completion_tokens = 0;  // of all samples, end tokens included
   uint64_t cached_tokens = 0;      // of the prompts
+  uint64_t reasoning_tokens = 0;   // of completion_tokens, as text/reasoning_meter.h counts them
 };
 
 // How a sample ended.

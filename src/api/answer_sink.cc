@@ -2,6 +2,7 @@
 // See answer_sink.h.
 #include "api/answer_sink.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "api/chat_prompt.h"
@@ -122,6 +123,7 @@ void AnswerSink::OnEvent(uint32_t prompt, const TokenEvent& event) {
   if (event.weights_version != 0) weights_version_ = event.weights_version;
   if (!event.tokens.empty() && summary_.to_first_token.ns == 0)
     summary_.to_first_token = clock_.Now() - start_;
+  CountReasoning(sample_index, event);
   if (!ended_) {
     BeginWriting();
     if (!event.prompt_logprobs.empty()) plan_.writer->PromptLogprobs(prompt, event.prompt_logprobs);
@@ -133,6 +135,19 @@ void AnswerSink::OnEvent(uint32_t prompt, const TokenEvent& event) {
             logprobs ? std::span(event.logprobs) : std::span<const engine::TokenLogprob>());
   }
   if (event.finish) OnFinish(prompt, sample_index, *event.finish);
+}
+
+// Token by token, since an event may bring several.
+void AnswerSink::CountReasoning(uint32_t sample_index, const TokenEvent& event) {
+  if (plan_.meters.empty()) return;
+  text::ReasoningMeter& meter = plan_.meters[sample_index];
+  const uint32_t before = meter.tokens();
+  const auto ends = plan_.tokenizer->end_tokens();
+  for (const base::TokenId token : event.tokens) {
+    if (!std::ranges::binary_search(ends, token)) meter.Push(plan_.tokenizer->TokenBytes(token));
+  }
+  // Tokens that turn out to be of its end are taken off again.
+  summary_.usage.reasoning_tokens += uint64_t{meter.tokens()} - before;
 }
 
 void AnswerSink::Publish(uint32_t sample_index, std::span<const AnswerDelta> parts,

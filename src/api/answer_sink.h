@@ -20,6 +20,8 @@
 #include "engine/generator.h"
 #include "net/http_server.h"
 #include "text/answer_parser.h"
+#include "text/reasoning_meter.h"
+#include "text/tokenizer.h"
 
 namespace plumb::api {
 
@@ -34,6 +36,11 @@ struct AnswerPlan {
   const Fingerprints* fingerprints = nullptr;  // borrowed; not null
   // What takes the text of each sample apart; prompts * samples.
   std::vector<std::unique_ptr<text::AnswerParser>> parsers;
+  // Likewise what counts its tokens of reasoning; with the tokenizer, borrowed, whose tokens come,
+  // and what ends reasoning, which they look for.
+  std::vector<text::ReasoningMeter> meters = {};
+  const text::Tokenizer* tokenizer = nullptr;
+  std::vector<std::string> reasoning_ends = {};
   std::vector<std::string> prompt_stops;  // stop strings that end an answer as its model would
   // Called after each sample's end as long as others are left, with no lock held; may be empty.
   std::function<void()> prompt_ended = {};
@@ -97,6 +104,7 @@ class AnswerSink final {
 
   // All with mutex_ held.
   void OnEvent(uint32_t prompt, const engine::TokenEvent& event);
+  void CountReasoning(uint32_t sample_index, const engine::TokenEvent& event);
   void OnFinish(uint32_t prompt, uint32_t sample_index, const engine::Finish& finish);
   // Parsed text, of whole and streamed answers alike; with the log-probabilities that came with it.
   void Publish(uint32_t sample_index, std::span<const text::AnswerDelta> parts,

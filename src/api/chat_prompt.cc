@@ -35,6 +35,24 @@ Status ApplyGrammar(const text::GrammarSpec& spec, Origin origin, text::GrammarC
   return base::OkStatus();
 }
 
+// Of a prompt whose answer begins with reasoning.
+Status ApplyBudget(const GenerationRequest& request, const text::ChatPrompt& prompt,
+                   text::GrammarCompiler* grammars, engine::Request& out) {
+  constexpr const char* kField = "thinking";
+  if (out.sampling.ignore_end) {
+    return InvalidArgument("ignore_eos",
+                           "ignore_eos is not taken together with a budget for thinking; leave one "
+                           "of them out");
+  }
+  if (grammars == nullptr)
+    return base::Unsupported("this server enforces no budgets").WithField(kField);
+  auto grammar = grammars->WithBudget(*request.input.reasoning_tokens_max, prompt.reasoning_ends,
+                                      std::move(out.grammar));
+  if (!grammar.ok()) return std::move(grammar).status().WithField(kField);
+  out.grammar = *std::move(grammar);
+  return base::OkStatus();
+}
+
 }  // namespace
 
 Status ApplyPrompt(const GenerationRequest& request, text::ChatPrompt prompt,
@@ -53,13 +71,21 @@ Status ApplyPrompt(const GenerationRequest& request, text::ChatPrompt prompt,
   }
   if (prompt.grammar) {
     const bool strict = request.input.tool_choice == text::ToolChoice::kAuto;
-    const Origin origin{.asks = strict ? "a strict tool" : "tool_choice", .says = "tools"};
-    return ApplyGrammar(*prompt.grammar, origin, grammars, out);
+    const bool one = strict && !request.input.parallel_tool_calls;
+    const Origin origin{.asks = one      ? "parallel_tool_calls: false"
+                                : strict ? "a strict tool"
+                                         : "tool_choice",
+                        .says = "tools"};
+    RETURN_IF_ERROR(ApplyGrammar(*prompt.grammar, origin, grammars, out));
+  } else if (request.grammar) {
+    text::GrammarSpec spec = *request.grammar;
+    if (spec.begin.empty()) spec.begin = prompt.content_after;
+    const Origin origin{.asks = "response_format", .says = "response_format"};
+    RETURN_IF_ERROR(ApplyGrammar(spec, origin, grammars, out));
   }
-  if (!request.grammar) return base::OkStatus();
-  text::GrammarSpec spec = *request.grammar;
-  if (spec.begin.empty()) spec.begin = prompt.content_after;
-  return ApplyGrammar(spec, {.asks = "response_format", .says = "response_format"}, grammars, out);
+  const bool bounded =
+      request.input.reasoning_tokens_max && prompt.start == text::AnswerStart::kReasoning;
+  return bounded ? ApplyBudget(request, prompt, grammars, out) : base::OkStatus();
 }
 
 bool EndedByModel(const engine::Finish& finish, const std::vector<std::string>& prompt_stops) {

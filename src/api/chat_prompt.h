@@ -12,11 +12,11 @@
 namespace plumb::api {
 
 // Fills in `out` what both say: prompt, sampling (but for tokens_max), grammar. A response_format
-// of a model that thinks first holds from where its content begins. kInvalidArgument, field
-// "stop": one string too many with those that the prompt needs; field "response_format": together
-// with tools, where it could not be enforced; that or "tools": what the compiler refuses; field
-// "ignore_eos": beside any grammar; kUnsupported: a grammar without a compiler (`grammars` null);
-// kOverloaded: the compiler's.
+// of a model that thinks first holds from where its content begins; a budget, while it thinks.
+// kInvalidArgument, field "stop": one string too many with those that the prompt needs; field
+// "response_format": together with tools, where it could not be enforced; that or "tools": what the
+// compiler refuses; field "ignore_eos": beside any grammar or budget; kUnsupported: a grammar
+// without a compiler (`grammars` null); kOverloaded: the compiler's.
 base::Status ApplyPrompt(const GenerationRequest& request, text::ChatPrompt prompt,
                          text::GrammarCompiler* grammars, engine::Request& out);
 

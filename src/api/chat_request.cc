@@ -26,6 +26,7 @@ struct Draft {
   ChatRequest request;
   std::optional<uint32_t> max_tokens;
   std::optional<uint32_t> max_completion_tokens;
+  std::optional<uint32_t> thinking_budget = {};
   StreamOptions stream_options = {};
   bool top_logprobs_given = false;
   CommonFields common = {};
@@ -148,7 +149,19 @@ Status ReadReasoningEffort(const JsonValue& value, const std::string& path, Draf
 
 Status ReadThinkingMode(const JsonValue& value, const std::string& path, Draft& draft) {
   if (!draft.limits.abilities.reasoning) return RefuseUnlessNull(value, path, draft);
-  ASSIGN_OR_RETURN(draft.request.input.thinking, ReadThinking(value, path));
+  return ReadThinking(value, path, draft.request.input);
+}
+
+// As others call it what thinking.budget_tokens says.
+Status ReadThinkingBudget(const JsonValue& value, const std::string& path, Draft& draft) {
+  if (!draft.limits.abilities.reasoning) return RefuseUnlessNull(value, path, draft);
+  ASSIGN_OR_RETURN(const auto budget, ReadInteger(value, path, {1, kInt32Max}));
+  if (!budget) return base::OkStatus();
+  const auto tokens = static_cast<uint32_t>(*budget);
+  if (draft.thinking_budget.value_or(tokens) != tokens)
+    return InvalidArgument(path,
+                           "thinking_budget and max_thinking_tokens differ; give one of them");
+  draft.thinking_budget = tokens;
   return base::OkStatus();
 }
 
@@ -171,6 +184,8 @@ constexpr Field kFields[] = {
     {"tool_choice", ReadChoice},
     {"reasoning_effort", ReadReasoningEffort},
     {"thinking", ReadThinkingMode},
+    {"thinking_budget", ReadThinkingBudget},
+    {"max_thinking_tokens", ReadThinkingBudget},
     // Checked and ignored: they do not change the answer.
     {"user", IgnoreLabel},
     {"safety_identifier", IgnoreLabel},
@@ -209,6 +224,13 @@ Status CheckTogether(Draft& draft) {
     return InvalidArgument("max_tokens",
                            "max_tokens and max_completion_tokens differ; give one of them");
   }
+  text::ChatInput& input = draft.request.input;
+  if (draft.thinking_budget &&
+      input.reasoning_tokens_max.value_or(*draft.thinking_budget) != *draft.thinking_budget) {
+    return InvalidArgument("thinking_budget",
+                           "thinking_budget and thinking.budget_tokens differ; give one of them");
+  }
+  if (draft.thinking_budget) input.reasoning_tokens_max = draft.thinking_budget;
   draft.request.include_usage = draft.stream_options.include_usage;
   draft.common.Apply(draft.request);
   draft.request.tokens_max = draft.max_tokens ? draft.max_tokens : draft.max_completion_tokens;

@@ -100,6 +100,8 @@ void WriteTokenUsage(JsonWriter& json, const AnswerUsage& usage) {
   json.Key("total_tokens").Uint(usage.prompt_tokens + usage.completion_tokens);
   json.Key("prompt_tokens_details").BeginObject();
   json.Key("cached_tokens").Uint(usage.cached_tokens).EndObject();
+  json.Key("completion_tokens_details").BeginObject();
+  json.Key("reasoning_tokens").Uint(usage.reasoning_tokens).EndObject();
   json.Key("prompt_cache_hit_tokens").Uint(usage.cached_tokens);
   json.Key("prompt_cache_miss_tokens").Uint(usage.prompt_tokens - usage.cached_tokens).EndObject();
 }

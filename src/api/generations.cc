@@ -187,6 +187,13 @@ AnswerPlan Generations::PlanFor(engine::RequestId id, const ReadBody& read,
     }
   }
   plan.prompt_stops = prompts.front().stops;
+  const text::ChatPrompt& first = prompts.front();
+  if (!first.reasoning_ends.empty()) {
+    plan.tokenizer = &parts_.tokenizer;
+    plan.reasoning_ends = first.reasoning_ends;
+    const text::ReasoningMeter meter(first.start, first.may_think, plan.reasoning_ends);
+    plan.meters.assign(plan.parsers.size(), meter);
+  }
   plan.writer = read.writer({.number = base::EntropySeed(),
                              .model = request.model,
                              .created = parts_.clock.UnixSeconds(),

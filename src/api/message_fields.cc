@@ -32,13 +32,16 @@ Result<std::string> ReadRole(const JsonValue& value, const std::string& path,
   if (*role == "system" || *role == "developer") return std::string("system");
   if (*role == "user" || *role == "assistant") return *role;
   if (*role == "tool" && abilities.tools) return *role;
-  if (*role == "latest_reminder" && abilities.reasoning) return *role;
+  if (*role == "latest_reminder" && abilities.guides) return *role;
   if (*role == "tool" || *role == "function") {
     return InvalidArgument(path, fmt::format("role \"{}\" is not supported: this model calls no "
                                              "tools that way",
                                              *role));
   }
-  return InvalidArgument(path, "a role is \"system\", \"developer\", \"user\" or \"assistant\"");
+  return InvalidArgument(
+      path, fmt::format("a role is \"system\", \"developer\", \"user\"{}{} or \"assistant\"",
+                        abilities.tools ? ", \"tool\"" : "",
+                        abilities.guides ? ", \"latest_reminder\"" : ""));
 }
 
 // Never ok: what is unsound is refused by its place in the image, the rest for want of sight.
@@ -137,9 +140,9 @@ Result<bool> ReadAbility(const JsonMember& member, const std::string& path,
   }
   if (abilities.tools && message.role == "tool" && member.name == "tool_call_id")
     return read_text(message.tool_call_id, kCallIdBytesMax);
-  if (!abilities.reasoning) return false;
-  if (assistant && member.name == "reasoning_content")
+  if (abilities.reasoning && assistant && member.name == "reasoning_content")
     return read_text(message.reasoning, SIZE_MAX);
+  if (!abilities.guides) return false;
   if (assistant && member.name == "prefix") {
     ASSIGN_OR_RETURN(const auto prefix, ReadBool(member.value, path));
     message.prefix = prefix.value_or(false);

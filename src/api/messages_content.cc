@@ -279,7 +279,7 @@ class Reader {
   Status AddSystem(const std::string& text, const std::string& path) {
     if (text.empty()) return base::OkStatus();
     RETURN_IF_ERROR(CheckNoneWaiting(path));
-    if (limits_.abilities.reasoning || out_.messages.empty()) {
+    if (limits_.abilities.guides || out_.messages.empty()) {
       AddText("system", text);
     } else {
       AddText("user", fmt::format("<system>\n{}\n</system>", text));

@@ -313,7 +313,7 @@ Status ReadMember(const JsonMember& member, Draft& draft) {
   return common ? base::OkStatus() : Unknown(path);
 }
 
-// Levels that models know by name, for who gives a budget: it is a target there, too, and no more.
+// Levels that models know by name, for who gives a budget, which holds besides.
 std::string EffortOf(uint32_t budget) {
   if (budget < 8192) return "low";
   return budget < 32768 ? "high" : "max";
@@ -330,6 +330,7 @@ Status DecideThinking(Draft& draft, bool given) {
   }
   if (!given) input.thinking = false;  // who has not asked for thoughts does not expect any
   if (draft.budget && input.effort.empty()) input.effort = EffortOf(*draft.budget);
+  input.reasoning_tokens_max = draft.budget;
   if (draft.budget && draft.request.tokens_max && *draft.budget >= *draft.request.tokens_max) {
     return InvalidArgument("thinking.budget_tokens", "the budget must be less than max_tokens");
   }
@@ -367,7 +368,7 @@ Status CheckTools(Draft& draft) {
 // A message of the assistant at the end is the beginning of the answer.
 Status CheckPrefill(Draft& draft) {
   if (!draft.content.ends_with_assistant) return base::OkStatus();
-  if (!draft.limits.abilities.reasoning) {
+  if (!draft.limits.abilities.guides) {
     return InvalidArgument("messages",
                            "this model does not support assistant message prefill; the "
                            "conversation must end with a user message");

@@ -16,7 +16,7 @@ using nlohmann::json;
 using text::ChatMessage;
 using text::ToolChoice;
 
-constexpr text::ChatAbilities kAll{.tools = true, .reasoning = true};
+constexpr text::ChatAbilities kAll{.tools = true, .reasoning = true, .guides = true};
 
 base::Result<MessagesRequest> Parse(const json& body, text::ChatAbilities abilities = kAll,
                                     MessagesUse use = MessagesUse::kAnswer) {

@@ -68,11 +68,13 @@ std::string CallId(uint64_t answer, uint64_t call) {
   return fmt::format("toolu_{:016x}_{}", answer, call);
 }
 
-void WriteUsage(JsonWriter& json, uint64_t input, uint64_t cached, uint64_t output) {
-  json.BeginObject().Key("input_tokens").Uint(input);
+void WriteUsage(JsonWriter& json, const AnswerUsage& usage) {
+  json.BeginObject().Key("input_tokens").Uint(usage.prompt_tokens - usage.cached_tokens);
   json.Key("cache_creation_input_tokens").Uint(0);
-  json.Key("cache_read_input_tokens").Uint(cached);
-  json.Key("output_tokens").Uint(output);
+  json.Key("cache_read_input_tokens").Uint(usage.cached_tokens);
+  json.Key("output_tokens").Uint(usage.completion_tokens);
+  json.Key("output_tokens_details").BeginObject();
+  json.Key("thinking_tokens").Uint(usage.reasoning_tokens).EndObject();
   json.Key("service_tier").String("standard").EndObject();
 }
 
@@ -160,11 +162,16 @@ std::string MessagesWriter::Whole(std::span<const SampleAnswer> samples, const A
   json.BeginObject();
   WriteMessage(json, blocks, StopReason(answer.end, calls), answer.end.stop.value_or(""));
   json.Key("usage");
-  WriteUsage(json, usage.prompt_tokens - usage.cached_tokens, usage.cached_tokens,
-             shape_.warm_only ? 0 : usage.completion_tokens);
+  WriteUsage(json, Shown(usage));
   if (shape_.reports_edits) WriteEdits(json);
   json.EndObject();
   return out;
+}
+
+// Of a request that only warms the cache, what was generated is not told.
+AnswerUsage MessagesWriter::Shown(AnswerUsage usage) const {
+  if (shape_.warm_only) usage.completion_tokens = usage.reasoning_tokens = 0;
+  return usage;
 }
 
 // How much of the prompt was cached is not known yet; message_delta says it.
@@ -174,7 +181,7 @@ void MessagesWriter::StartStream(std::string& out) {
   json.BeginObject();
   WriteMessage(json, kNoBlocks, "", "");
   json.Key("usage");
-  WriteUsage(json, shape_.prompt_tokens, 0, 0);
+  WriteUsage(json, {.prompt_tokens = shape_.prompt_tokens});
   json.EndObject();
   net::AppendSse(out, "message_start", event + '}');
 }
@@ -249,8 +256,7 @@ void MessagesWriter::EndStream(const AnswerUsage& usage, std::string& out) {
   json.BeginObject().Key("stop_reason").String(StopReason(end_, calls_));
   json.Key("stop_sequence").StringOrNull(end_.stop.value_or("")).EndObject();
   json.Key("usage");
-  WriteUsage(json, usage.prompt_tokens - usage.cached_tokens, usage.cached_tokens,
-             shape_.warm_only ? 0 : usage.completion_tokens);
+  WriteUsage(json, Shown(usage));
   if (shape_.reports_edits) WriteEdits(json);
   net::AppendSse(out, "message_delta", event + '}');
   net::AppendSse(out, "message_stop", R"({"type":"message_stop"})");

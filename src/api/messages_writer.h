@@ -36,6 +36,7 @@ class MessagesWriter final : public AnswerWriter {
   std::string Whole(std::span<const SampleAnswer> samples, const AnswerUsage& usage) override;
 
  private:
+  AnswerUsage Shown(AnswerUsage usage) const;
   void OpenBlock(const text::AnswerDelta& part, std::string& out);
   void CloseBlock(std::string& out);
   void Delta(std::string_view type, std::string_view member, std::string_view text,

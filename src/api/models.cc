@@ -23,11 +23,39 @@ std::string Rfc3339(int64_t unix_seconds) {
                      clock.hours().count(), clock.minutes().count(), clock.seconds().count());
 }
 
-// OpenAI's members, then Anthropic's.
+// What a request may say, in the words of OpenRouter's lists.
+void WriteParameters(JsonWriter& json, const ModelCard& model) {
+  json.BeginArray();
+  for (const char* name :
+       {"max_tokens", "temperature", "top_p", "top_k", "min_p", "stop", "seed", "presence_penalty",
+        "frequency_penalty", "repetition_penalty", "logit_bias", "logprobs", "top_logprobs"})
+    json.String(name);
+  if (model.grammars) json.String("response_format").String("structured_outputs");
+  if (model.abilities.tools)
+    json.String("tools").String("tool_choice").String("parallel_tool_calls");
+  if (model.abilities.reasoning) json.String("reasoning_effort");
+  json.EndArray();
+}
+
+// What the model can do: `capabilities` is ours, the rest as vLLM and OpenRouter have it.
+void WriteAbilities(JsonWriter& json, const ModelCard& model) {
+  json.Key("context_length").Uint(model.context_max);
+  json.Key("max_model_len").Uint(model.context_max);
+  json.Key("capabilities").BeginObject().Key("tools").Bool(model.abilities.tools);
+  json.Key("reasoning").Bool(model.abilities.reasoning).Key("vision").Bool(false);
+  json.Key("structured_outputs").Bool(model.grammars).EndObject();
+  json.Key("architecture").BeginObject();
+  json.Key("input_modalities").BeginArray().String("text").EndArray();
+  json.Key("output_modalities").BeginArray().String("text").EndArray().EndObject();
+  json.Key("supported_parameters");
+  WriteParameters(json, model);
+}
+
+// OpenAI's members, then what the model can do, then Anthropic's.
 void WriteModel(JsonWriter& json, const ModelCard& model, std::string_view name) {
   json.BeginObject().Key("id").String(name).Key("object").String("model");
   json.Key("created").Int(model.created).Key("owned_by").String("plumb");
-  json.Key("context_length").Uint(model.context_max);
+  WriteAbilities(json, model);
   json.Key("type").String("model").Key("display_name").String(name);
   json.Key("created_at").String(Rfc3339(model.created)).EndObject();
 }

@@ -9,13 +9,17 @@
 #include <string_view>
 #include <vector>
 
+#include "text/chat_format.h"
+
 namespace plumb::api {
 
 // A value type.
 struct ModelCard {
   std::vector<std::string> names;  // the model's own first, then aliases; never empty
   int64_t created = 0;             // Unix seconds
-  uint32_t context_max = 0;        // tokens; shown as "context_length", which is ours
+  uint32_t context_max = 0;        // tokens
+  text::ChatAbilities abilities = {};
+  bool grammars = true;  // structured outputs are enforced
 };
 
 std::string ModelListJson(const ModelCard& model);

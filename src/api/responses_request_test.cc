@@ -17,7 +17,7 @@ using nlohmann::json;
 using text::ChatMessage;
 
 constexpr RequestLimits kLimits{.vocabulary_size = 1000,
-                                .abilities = {.tools = true, .reasoning = true}};
+                                .abilities = {.tools = true, .reasoning = true, .guides = true}};
 constexpr RequestLimits kPlainLimits{.vocabulary_size = 1000};
 
 base::Result<ResponsesRequest> Parse(json members, const RequestLimits& limits = kLimits,

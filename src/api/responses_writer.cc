@@ -293,23 +293,13 @@ std::string ResponsesWriter::ResponseJson(std::string_view status, const AnswerU
   return out + ',' + plan_.echo + '}';
 }
 
-// The engine counts tokens, not whose text they became: those of the reasoning are its share of
-// what was written, by bytes.
 void ResponsesWriter::WriteUsage(JsonWriter& json, const AnswerUsage& usage) const {
-  uint64_t all = 0;
-  uint64_t reasoning = 0;
-  for (const ResponsesItem& item : items_) {
-    const uint64_t bytes = item.name.size() + item.text.size();
-    all += bytes;
-    if (item.kind == ItemKind::kReasoning) reasoning += bytes;
-  }
-  const uint64_t tokens = all == 0 ? 0 : usage.completion_tokens * reasoning / all;
   json.BeginObject().Key("input_tokens").Uint(usage.prompt_tokens);
   json.Key("input_tokens_details").BeginObject();
   json.Key("cached_tokens").Uint(usage.cached_tokens).EndObject();
   json.Key("output_tokens").Uint(usage.completion_tokens);
   json.Key("output_tokens_details").BeginObject();
-  json.Key("reasoning_tokens").Uint(tokens).EndObject();
+  json.Key("reasoning_tokens").Uint(usage.reasoning_tokens).EndObject();
   json.Key("total_tokens").Uint(usage.prompt_tokens + usage.completion_tokens).EndObject();
 }
 

@@ -21,7 +21,8 @@ using nlohmann::json;
 using text::AnswerDelta;
 using Kind = AnswerDelta::Kind;
 
-constexpr AnswerUsage kUsage{.prompt_tokens = 10, .completion_tokens = 40, .cached_tokens = 4};
+constexpr AnswerUsage kUsage{
+    .prompt_tokens = 10, .completion_tokens = 40, .cached_tokens = 4, .reasoning_tokens = 7};
 
 struct Recorded {
   std::vector<AnswerDelta> parts;
@@ -241,7 +242,7 @@ TEST(ResponsesWriter, WhatWasCutOffIsIncomplete) {
   EXPECT_EQ(call["incomplete_details"]["reason"], "max_output_tokens");
   const json reasoning = fixture.Whole(Answers()[5]);
   ASSERT_EQ(reasoning["output"].size(), 1u);
-  EXPECT_EQ(reasoning["usage"]["output_tokens_details"]["reasoning_tokens"], 40);
+  EXPECT_EQ(reasoning["usage"]["output_tokens_details"]["reasoning_tokens"], 7);
 }
 
 TEST(ResponsesWriter, ACallThatACallersStopStringEndedIsIncomplete) {

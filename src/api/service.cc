@@ -102,6 +102,13 @@ GenerationOptions CompleteOptions(const ServiceConfig& config, const ServicePart
   return options;
 }
 
+ModelCard CompleteCard(const ServiceConfig& config, const ServiceParts& parts) {
+  ModelCard card = config.model;
+  card.abilities = parts.chat_format.abilities();
+  card.grammars = parts.grammars != nullptr;
+  return card;
+}
+
 // What people look for here and do not find, by the path's beginning.
 struct NotHere {
   std::string_view path;
@@ -141,7 +148,7 @@ Status Draining() {
 }  // namespace
 
 Service::Service(const ServiceConfig& config, ServiceParts parts)
-    : model_(config.model),
+    : model_(CompleteCard(config, parts)),
       cors_(config.cors),
       openapi_(OpenApiDocument({config.version, parts.keys.required()})),
       parts_(std::move(parts)),

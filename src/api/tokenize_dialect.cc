@@ -89,8 +89,7 @@ Status ReadReasoningEffort(const JsonValue& value, const std::string& path, Draf
 
 Status ReadThinkingMode(const JsonValue& value, const std::string& path, Draft& draft) {
   if (!draft.limits.abilities.reasoning) return Unknown(path);
-  ASSIGN_OR_RETURN(draft.request.input.thinking, ReadThinking(value, path));
-  return base::OkStatus();
+  return ReadThinking(value, path, draft.request.input);
 }
 
 Status ReadSpecialTokens(const JsonValue& value, const std::string& path, Draft& draft) {

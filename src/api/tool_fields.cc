@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "api/json_fields.h"
@@ -23,6 +25,8 @@ namespace {
 
 constexpr size_t kWordBytesMax = 32;
 constexpr size_t kIdBytesMax = 256;
+constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium",
+                                         "high", "xhigh",   "max"};
 
 Status Unknown(const std::string& path) {
   return InvalidArgument(path, fmt::format("{} is not a member that is known here", path));
@@ -54,6 +58,12 @@ Result<const JsonValue*> ReadFunction(const JsonValue& value, const std::string&
   return function;
 }
 
+Status CheckNamed(const std::string& name, const std::string& path) {
+  if (!name.empty()) return base::OkStatus();
+  const std::string name_path = MemberPath(MemberPath(path, "function"), "name");
+  return InvalidArgument(name_path, fmt::format("{} is missing or empty", name_path));
+}
+
 Result<ToolSpec> ReadTool(const JsonValue& value, const std::string& path) {
   ASSIGN_OR_RETURN(const JsonValue* function, ReadFunction(value, path));
   for (const JsonMember& member : value.members) {
@@ -81,6 +91,7 @@ Result<ToolSpec> ReadTool(const JsonValue& value, const std::string& path) {
       return Unknown(member_path);
     }
   }
+  RETURN_IF_ERROR(CheckNamed(tool.name, path));
   return tool;
 }
 
@@ -107,6 +118,7 @@ Result<ToolCall> ReadToolCall(const JsonValue& value, const std::string& path) {
       return Unknown(member_path);
     }
   }
+  RETURN_IF_ERROR(CheckNamed(call.name, path));
   return call;
 }
 
@@ -164,19 +176,27 @@ Result<std::string> ReadEffort(const JsonValue& value, const std::string& path) 
     ASSIGN_OR_RETURN(const auto level, ReadInteger(value, path, {1, 100}));
     return fmt::format("{}", *level);
   }
-  ASSIGN_OR_RETURN(std::string word, ReadText(value, path, kWordBytesMax));
-  const bool is_word =
-      !word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyz") == word.npos;
-  if (!is_word) return InvalidArgument(path, fmt::format("{} is a word or a number", path));
-  return word;
+  const bool known = value.kind == JsonKind::kString &&
+                     std::ranges::find(kEfforts, value.text) != std::end(kEfforts);
+  if (known) return value.text;
+  return InvalidArgument(
+      path, fmt::format("{} must be one of \"none\", \"minimal\", \"low\", \"medium\", \"high\", "
+                        "\"xhigh\", \"max\", or a number from 1 to 100",
+                        path));
 }
 
-Result<std::optional<bool>> ReadThinking(const JsonValue& value, const std::string& path) {
-  if (value.is_null()) return std::optional<bool>();
+Status ReadThinking(const JsonValue& value, const std::string& path, text::ChatInput& input) {
+  if (value.is_null()) return base::OkStatus();
   if (value.kind != JsonKind::kObject) return WrongKind(value, path, "an object");
+  const std::string budget_path = MemberPath(path, "budget_tokens");
   std::optional<bool> thinking;
+  std::optional<int64_t> budget;
   for (const JsonMember& member : value.members) {
     const std::string member_path = MemberPath(path, member.name);
+    if (member.name == "budget_tokens") {
+      ASSIGN_OR_RETURN(budget, ReadInteger(member.value, member_path, {1, INT32_MAX}));
+      continue;
+    }
     if (member.name != "type") return Unknown(member_path);
     ASSIGN_OR_RETURN(const std::string word, ReadText(member.value, member_path, kWordBytesMax));
     if (word != "enabled" && word != "disabled") {
@@ -189,7 +209,11 @@ Result<std::optional<bool>> ReadThinking(const JsonValue& value, const std::stri
     const std::string type_path = MemberPath(path, "type");
     return InvalidArgument(type_path, fmt::format("{} is missing", type_path));
   }
-  return thinking;
+  if (budget && !*thinking)
+    return InvalidArgument(budget_path, "a budget is for thinking that is \"enabled\"");
+  input.thinking = thinking;
+  if (budget) input.reasoning_tokens_max = static_cast<uint32_t>(*budget);
+  return base::OkStatus();
 }
 
 }  // namespace plumb::api

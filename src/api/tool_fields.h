@@ -4,7 +4,6 @@
 // for others.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,9 +29,10 @@ base::Status ReadToolChoice(const JsonValue& value, const std::string& path,
 // "arguments"}}].
 base::Result<std::vector<text::ToolCall>> ReadToolCalls(const JsonValue& value,
                                                         const std::string& path);
-// A name, or a number from 1 to 100; which names there are, the format knows.
+// "none", "minimal", "low", "medium", "high", "xhigh", "max", or a number from 1 to 100.
 base::Result<std::string> ReadEffort(const JsonValue& value, const std::string& path);
-// {"type": "enabled" | "disabled"}.
-base::Result<std::optional<bool>> ReadThinking(const JsonValue& value, const std::string& path);
+// {"type": "enabled" | "disabled", "budget_tokens": N} into `thinking` and `reasoning_tokens_max`;
+// a budget, of 1 token at least, is for "enabled" alone.
+base::Status ReadThinking(const JsonValue& value, const std::string& path, text::ChatInput& input);
 
 }  // namespace plumb::api

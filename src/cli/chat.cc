@@ -318,7 +318,7 @@ base::Status RunChat(const ChatSettings& settings, const VariableReader& variabl
     ASSIGN_OR_RETURN(talker, RemoteTalker::Connect(settings.url, settings.api_key,
                                                    settings.engine.model, clock));
   }
-  if (!filled.sampling.temperature && !talker->abilities().reasoning)
+  if (!filled.sampling.temperature && !talker->abilities().guides)
     filled.sampling.temperature = kTemperatureUsual;
   Signals signals({SIGINT});
   Chat chat(filled, *talker, signals, clock);

@@ -63,7 +63,7 @@ TEST(Conversation, GoesOnWithTheResultsOfCalls) {
   ASSERT_EQ(conversation.waiting().size(), 2u);
   conversation.AddResult("one");
   api::RequestLimits limits;
-  limits.abilities = {.tools = true, .reasoning = true};
+  limits.abilities = {.tools = true, .reasoning = true, .guides = true};
   const auto request = api::ParseChatRequest(conversation.BodyFor("m", "two"), limits);
   ASSERT_TRUE(request.ok()) << request.status().ToString();
   const std::vector<text::ChatMessage>& messages = request->input.messages;

@@ -86,6 +86,10 @@ void AddEngineOptions(OptionTable& table, EngineSettings& settings) {
                  "Of DeepSeek-V4.1: the upper layers compute only a prompt's last so many rows, at "
                  "least the model's window and 6; off: all. Usual: 140, or the window and 12 where "
                  "that is more. Answers differ (and system_fingerprint says so)."));
+  table.Add(Choice("tool-format", settings.tool_format,
+                   {"auto", "none", "hermes", "llama", "mistral", "mistral-named"},
+                   "How the model writes calls of tools. auto: as its chat template writes them; "
+                   "none: it takes no tools. DeepSeek-V4.1 has a format of its own."));
   table.Add(Choice("prefix-cache", settings.prefix_cache, {"on", "off"},
                    "Keep what was computed for requests that begin alike. Answers do not depend on "
                    "it."));

@@ -30,6 +30,7 @@ struct EngineSettings {
   std::string kv_format = "f16";
   std::string numerics;  // as cli/arithmetic.h has them
   std::string replay;
+  std::string tool_format = "auto";  // text/template_tools.h
   std::string speculation = "auto";  // see ParseSpeculation
   uint32_t itl_target_ms = 0;        // 0 = none
   bool synchronous = false;

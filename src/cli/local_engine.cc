@@ -106,7 +106,7 @@ base::Status LocalEngine::LoadParts(EngineModels models, const Surroundings& sur
   ASSIGN_OR_RETURN(
       arithmetic_,
       ArithmeticOf({settings_.numerics, settings_.replay, settings_.kv_format}, **file));
-  base::Result<ModelText> text = LoadModelText(**file);
+  base::Result<ModelText> text = LoadModelText(**file, settings_.tool_format);
   if (!text.ok()) return InModel(reference, text.status());
   text_ = std::move(text).value();
   ASSIGN_OR_RETURN(target_.model, LoadWithProgress(reference, **file, OptionsToLoad(),
@@ -183,7 +183,7 @@ base::Status LocalEngine::ChooseKvMemory(engine::EngineOptions& options) const {
 // What is not checked by the engine. Requests that wait have their tokens already, so those must
 // mean the same to the new weights.
 base::Status LocalEngine::CheckReplacement(const model::Checkpoint& file) const {
-  ASSIGN_OR_RETURN(const ModelText text, LoadModelText(file));
+  ASSIGN_OR_RETURN(const ModelText text, LoadModelText(file, settings_.tool_format));
   const text::Tokenizer& fresh = *text.tokenizer;
   const text::Tokenizer& served = *text_.tokenizer;
   if (fresh.size() != served.size() || !engine::CheckSameTokens(fresh, served).ok() ||

@@ -21,7 +21,8 @@ base::Status In(std::string_view what, const base::Status& status) {
   return base::Status(status.code(), std::string(what) + ": " + status.message());
 }
 
-base::Status LoadFormat(const model::Checkpoint& file, ModelText& loaded) {
+base::Status LoadFormat(const model::Checkpoint& file, const text::ToolFormat& tool_format,
+                        ModelText& loaded) {
   constexpr std::string_view kArchitecture = "general.architecture";
   const text::Tokenizer& tokenizer = *loaded.tokenizer;
   if (file.Has(kArchitecture)) {
@@ -39,18 +40,22 @@ base::Status LoadFormat(const model::Checkpoint& file, ModelText& loaded) {
   if (const auto eos = tokenizer.eos()) names.eos_token = tokenizer.TokenName(*eos);
   ASSIGN_OR_RETURN(auto compiled, text::ChatTemplate::Compile(
                                       loaded.can_chat ? source : kNoTemplate, std::move(names)));
-  loaded.chat_format = std::make_unique<text::JinjaChatFormat>(std::move(compiled), tokenizer);
+  auto format = text::JinjaChatFormat::Create(std::move(compiled), tokenizer, tool_format);
+  if (!format.ok()) return std::move(format).status();
+  loaded.chat_format = *std::move(format);
   return base::OkStatus();
 }
 
 }  // namespace
 
-base::Result<ModelText> LoadModelText(const model::Checkpoint& file) {
+base::Result<ModelText> LoadModelText(const model::Checkpoint& file,
+                                      const std::string& tool_format) {
   ModelText loaded;
+  ASSIGN_OR_RETURN(const text::ToolFormat chosen, text::ToolFormatFromName(tool_format));
   auto tokenizer = engine::MakeTokenizer(file);
   if (!tokenizer.ok()) return In("tokenizer", tokenizer.status());
   loaded.tokenizer = std::move(tokenizer).value();
-  base::Status status = LoadFormat(file, loaded);
+  base::Status status = LoadFormat(file, chosen, loaded);
   if (!status.ok()) return In("chat template", status);
   return loaded;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "base/result.h"
 #include "model/checkpoint.h"
@@ -24,6 +25,8 @@ struct ModelText {
 // kNotFound: no tokenizer; kUnsupported: a kind of tokenizer that is not known here, or one without
 // the tokens that the architecture's chats need; kCorrupt,
 // kInvalidArgument: a tokenizer or template that cannot be read. Messages say which of the two.
-base::Result<ModelText> LoadModelText(const model::Checkpoint& file);
+// Field "--tool-format": text/template_tools.h, as --tool-format says.
+base::Result<ModelText> LoadModelText(const model::Checkpoint& file,
+                                      const std::string& tool_format = "auto");
 
 }  // namespace plumb::cli

@@ -24,7 +24,8 @@ namespace plumb::text {
 // What of a ChatInput a format honours; the rest must be absent, and is not looked at.
 struct ChatAbilities {
   bool tools = false;      // tools, calls and results in messages, tool_choice
-  bool reasoning = false;  // thinking, effort, reasoning in messages, and `prefix` and `task`
+  bool reasoning = false;  // thinking, effort, reasoning in messages
+  bool guides = false;     // `prefix` and `task` in messages, and the role latest_reminder
 };
 
 // Where an answer begins, for its parser.
@@ -38,14 +39,18 @@ struct ChatPrompt {
   std::string text;  // for people: special tokens as they are spelled
   std::vector<base::TokenId> tokens;
   AnswerStart start = AnswerStart::kContent;
+  bool may_think = false;  // with kContent: the answer may begin with <think> all the same
   bool continues = false;  // the prompt ends in the middle of what the answer goes on with
   bool calls = false;      // calls of tools in the answer are markup, not text
   bool one_call = false;   // and whatever follows the first is left out
+  std::vector<std::string> reasoning_ends =
+      {};  // what ends reasoning; the first is how to close it
   // A grammar for the content begins to hold after this; empty: at once.
   std::string content_after = {};
   // What tool_choice makes of the answer; null when it is free.
   std::optional<GrammarSpec> grammar = {};
-  std::vector<std::string> stops = {};  // besides those the caller has
+  std::vector<std::string> stops = {};       // besides those the caller has
+  std::vector<std::string> tool_names = {};  // of the tools that are declared
 };
 
 // Immutable. Thread: any. Borrows its tokenizer.

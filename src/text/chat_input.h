@@ -60,7 +60,9 @@ struct ChatInput {
   bool parallel_tool_calls = true;    // false: one call at most
   std::optional<bool> thinking = {};  // nothing: as the model usually does
   std::string effort = {};            // "low", "high", ..., or "1" to "100"; empty: not given
-  std::string response_schema = {};   // JSON that the model is told to answer by; empty: none
+  // Reasoning that has this many tokens is closed; nothing: it has no bound of its own.
+  std::optional<uint32_t> reasoning_tokens_max = {};
+  std::string response_schema = {};  // JSON that the model is told to answer by; empty: none
 };
 
 }  // namespace plumb::text

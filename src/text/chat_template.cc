@@ -9,6 +9,7 @@
 
 #include "text/ordered_json.h"
 #include "text/rust.h"
+#include "text/template_json.h"
 
 namespace plumb::text {
 namespace {
@@ -87,20 +88,9 @@ base::Result<std::unique_ptr<ChatTemplate>> ChatTemplate::Compile(std::string_vi
   return std::unique_ptr<ChatTemplate>(new ChatTemplate(std::move(state)));
 }
 
-base::Result<std::string> ChatTemplate::Render(std::span<const ChatMessage> messages,
-                                               bool add_generation_prompt) const {
-  ordered_json list = ordered_json::array();
-  for (const ChatMessage& message : messages) {
-    ordered_json item = {{"role", message.role}, {"content", message.content}};
-    if (!message.name.empty()) item["name"] = message.name;
-    list.push_back(std::move(item));
-  }
-  // tools and documents are defined and none, as transformers leaves them when not given.
-  const ordered_json context = {{"messages", std::move(list)},
-                                {"add_generation_prompt", add_generation_prompt},
-                                {"tools", nullptr},
-                                {"documents", nullptr}};
-  const std::string given = Dump(context);
+base::Result<std::string> ChatTemplate::Render(const TemplateContext& context) const {
+  ASSIGN_OR_RETURN(const ordered_json json, TemplateJson(context));
+  const std::string given = Dump(json);
   RustBuffer out, error;
   const int32_t code = plumb_template_render(state_->handle.get(), View(given), kOutputBytesMax,
                                              out.out(), error.out());

@@ -13,6 +13,14 @@
 #include "text/tool_grammar.h"
 
 namespace plumb::text {
+namespace {
+
+// Every spelling of the beginning of calls that the parser reads.
+constexpr std::string_view kCallsBegins[] = {kDeepseekCalls, "<｜DSML｜calls>",
+                                             "<｜DSML｜ tool_calls>", "<｜DSML｜tool_calls>"};
+
+}  // namespace
+
 base::Result<std::unique_ptr<DeepseekV41Format>> DeepseekV41Format::Create(
     const Tokenizer& tokenizer) {
   SpecialTokens specials(tokenizer, kDeepseekV41Specials);
@@ -41,7 +49,12 @@ base::Result<ChatPrompt> DeepseekV41Format::Encode(const ChatInput& input, uint3
   prompt.start = rendered.start;
   prompt.continues = rendered.continues;
   prompt.calls = rendered.calls;
-  if (prompt.start == AnswerStart::kReasoning) prompt.content_after = kDeepseekThinkEnd;
+  if (prompt.start == AnswerStart::kReasoning) {
+    prompt.content_after = kDeepseekThinkEnd;
+    prompt.reasoning_ends.emplace_back(kDeepseekThinkEnd);
+    for (const std::string_view begin : kCallsBegins)
+      if (prompt.calls) prompt.reasoning_ends.emplace_back(begin);
+  }
   ASSIGN_OR_RETURN(prompt.grammar, ToolGrammar(CallSyntax::kDsml, input, prompt.start));
   prompt.one_call = prompt.calls && !input.parallel_tool_calls;
   // Without a grammar, the first call's end is the answer's. The parser holds to one call where

@@ -24,7 +24,9 @@ class DeepseekV41Format final : public ChatFormat {
   static base::Result<std::unique_ptr<DeepseekV41Format>> Create(const Tokenizer& tokenizer);
 
   std::string_view id() const override { return kDeepseekV41; }
-  ChatAbilities abilities() const override { return {.tools = true, .reasoning = true}; }
+  ChatAbilities abilities() const override {
+    return {.tools = true, .reasoning = true, .guides = true};
+  }
   using ChatFormat::Encode;
   base::Result<ChatPrompt> Encode(const ChatInput& input, uint32_t tokens_max,
                                   const TokenScope& scope) const override;

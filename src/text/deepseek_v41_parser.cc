@@ -67,7 +67,7 @@ DeepseekV41Parser::DeepseekV41Parser(AnswerStart start, bool continues, bool cal
       state_(start == AnswerStart::kReasoning ? State::kReasoning
              : start == AnswerStart::kCalls   ? State::kCalls
                                               : State::kContent),
-      started_(continues) {}
+      trim_(/*within=*/continues) {}
 
 void DeepseekV41Parser::Push(std::string_view text, Deltas& out) {
   held_ += text;
@@ -110,36 +110,20 @@ bool DeepseekV41Parser::StepText(Deltas& out) {
   if (match.how != Match::How::kWhole) return false;
   held_.erase(0, match.marker->text.size());
   if (match.marker->tag == Tag::kCallsBegin) {
-    newlines_ = 0;
+    trim_.Drop();
     state_ = State::kCalls;
   } else if (state_ == State::kReasoning) {
-    newlines_ = 0;
-    started_ = false;
+    trim_.Restart();
     state_ = State::kContent;
   }  // else one too many, which is swallowed
   return true;
 }
 
-// Newlines at the beginning are left out, and those at the end wait: they are left out where
-// reasoning ends or calls begin.
+// Newlines at the end wait: they are left out where reasoning ends or calls begin.
 void DeepseekV41Parser::EmitText(std::string_view text, Deltas& out) {
-  const size_t end = text.find_last_not_of('\n') + 1;  // 0: there is nothing else
-  std::string piece;
-  if (end > 0) {
-    const size_t begin = started_ ? 0 : text.find_first_not_of('\n');
-    if (started_) piece.assign(newlines_, '\n');
-    piece += text.substr(begin, end - begin);
-    newlines_ = 0;
-    started_ = true;
-  }
-  newlines_ += text.size() - end;
-  if (state_ == State::kContent && !calls_ && started_) {
-    piece.append(newlines_, '\n');
-    newlines_ = 0;
-  }
-  if (piece.empty()) return;
-  const Kind kind = state_ == State::kReasoning ? Kind::kReasoning : Kind::kContent;
-  AppendDelta(out, kind, piece);
+  const bool reasoning = state_ == State::kReasoning;
+  const std::string piece = trim_.Take(text, /*keep=*/!reasoning && !calls_);
+  if (!piece.empty()) AppendDelta(out, reasoning ? Kind::kReasoning : Kind::kContent, piece);
 }
 
 // Tags, and white space that is dropped. Text that is neither is content.
@@ -293,7 +277,7 @@ void DeepseekV41Parser::Finish(bool stopped, Deltas& out) {
       break;
     case State::kContent:
       EmitText(rest, out);
-      if (started_ && newlines_ > 0) AppendDelta(out, Kind::kContent, std::string(newlines_, '\n'));
+      if (std::string end = trim_.End(); !end.empty()) AppendDelta(out, Kind::kContent, end);
       break;
     case State::kCalls:
     case State::kInvoke:

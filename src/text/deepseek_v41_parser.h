@@ -12,6 +12,7 @@
 
 #include "text/answer_parser.h"
 #include "text/chat_format.h"
+#include "text/newline_trim.h"
 
 namespace plumb::text {
 
@@ -69,12 +70,11 @@ class DeepseekV41Parser final : public AnswerParser {
   const bool calls_;
   const bool one_call_;
   State state_;
-  std::string held_;      // not yet decided
-  size_t scanned_ = 0;    // bytes of held_ in which the end of a tag has been looked for
-  size_t newlines_ = 0;   // of a text, not given out: trimmed, if it ends here
-  bool started_ = false;  // something other than newlines has been given out of this text
-  bool stray_ = false;    // text that is no markup, among markup
-  bool first_ = true;     // no parameter of this call yet
+  std::string held_;    // not yet decided
+  size_t scanned_ = 0;  // bytes of held_ in which the end of a tag has been looked for
+  NewlineTrim trim_;    // of the text that it is in
+  bool stray_ = false;  // text that is no markup, among markup
+  bool first_ = true;   // no parameter of this call yet
   std::string untyped_;
 };
 

@@ -40,7 +40,8 @@ base::Result<Mode> DecideMode(const ChatInput& input) {
       input.tool_choice == ToolChoice::kRequired || input.tool_choice == ToolChoice::kNamed;
   const bool off = input.effort == "none";
   // Nobody has asked for reasoning: then a call that must come comes at once.
-  const bool usual = !off && !(mode.forced && input.effort.empty());
+  const bool asked = !input.effort.empty() || input.reasoning_tokens_max.has_value();
+  const bool usual = !off && !(mode.forced && !asked);
   mode.thinking = input.thinking.value_or(usual);
   if (!input.effort.empty() && !off) {
     const auto effort = DeepseekEffort(input.effort);
@@ -57,11 +58,6 @@ base::Result<Mode> DecideMode(const ChatInput& input) {
     return InvalidArgument("tool_choice",
                            "tool_choice asks for a call, and "
                            "there are no tools");
-  if (mode.thinking) {
-    return InvalidArgument("tool_choice",
-                           "this model can be made to call a tool only when it does not think: "
-                           "give \"thinking\": {\"type\": \"disabled\"} too");
-  }
   const bool named = input.tool_choice == ToolChoice::kNamed;
   if (named && std::ranges::find(mode.tools, input.tool_name, &ToolSpec::name) == mode.tools.end())
     return InvalidArgument("tool_choice.function.name", "tool_choice names no tool of tools");
@@ -277,9 +273,12 @@ class Renderer {
   void WriteEnd() {
     if (ended_ || after_task_) return;
     WriteHeader(mode_.thinking ? "<think>" : kDeepseekThinkEnd);
-    if (mode_.forced) writer_.Template("\n\n").Template(kDeepseekCalls).Template("\n");
-    if (mode_.thinking) out_.start = AnswerStart::kReasoning;
-    if (mode_.forced) out_.start = AnswerStart::kCalls;
+    if (mode_.thinking) {
+      out_.start = AnswerStart::kReasoning;  // a call that must come comes after it
+    } else if (mode_.forced) {
+      writer_.Template("\n\n").Template(kDeepseekCalls).Template("\n");
+      out_.start = AnswerStart::kCalls;
+    }
   }
 
   const ChatInput& input_;

@@ -99,12 +99,6 @@ TEST(DeepseekV41Prompt, RefusesToolsAndChoicesByField) {
   EXPECT_EQ(FieldOf(with({Tool("f", "{")}, ToolChoice::kAuto)), "tools[0].function.parameters");
   EXPECT_EQ(FieldOf(with({}, ToolChoice::kRequired)), "tool_choice");
   EXPECT_EQ(FieldOf(with({Tool("f")}, ToolChoice::kNamed, "g")), "tool_choice.function.name");
-  input.thinking = true;
-  EXPECT_EQ(FieldOf(with({Tool("f")}, ToolChoice::kRequired)), "tool_choice");
-  input.thinking.reset();
-  EXPECT_EQ(FieldOf(with({Tool("f")}, ToolChoice::kRequired)), "ok") << "nobody asked to think";
-  input.effort = "high";
-  EXPECT_EQ(FieldOf(with({Tool("f")}, ToolChoice::kRequired)), "tool_choice");
   input.effort = "none";
   EXPECT_EQ(FieldOf(with({Tool("f")}, ToolChoice::kNamed, "f")), "ok");
   input.response_schema = "{";
@@ -220,6 +214,23 @@ TEST(DeepseekV41Prompt, APrefixSaysWhereTheAnswerGoesOn) {
   prompt = RenderDeepseekV41(input).value();
   EXPECT_EQ(prompt.start, AnswerStart::kContent);
   EXPECT_TRUE(prompt.continues);
+}
+
+// A call that must come comes at once where nobody asked to think, and behind the reasoning else.
+TEST(DeepseekV41Prompt, ACallThatMustComeWaitsForReasoning) {
+  ChatInput input{.messages = {{"user", "hi"}}, .tools = {Tool("f")}};
+  input.tool_choice = ToolChoice::kRequired;
+  EXPECT_EQ(RenderDeepseekV41(input)->start, AnswerStart::kCalls);
+  input.effort = "high";
+  EXPECT_EQ(RenderDeepseekV41(input)->start, AnswerStart::kReasoning);
+  input.effort = "";
+  input.reasoning_tokens_max = 9;
+  EXPECT_EQ(RenderDeepseekV41(input)->start, AnswerStart::kReasoning);
+  input.reasoning_tokens_max.reset();
+  input.thinking = true;
+  const auto rendered = RenderDeepseekV41(input);
+  EXPECT_EQ(rendered->start, AnswerStart::kReasoning);
+  EXPECT_TRUE(rendered->segments.back().text.ends_with("<｜Assistant｜><think>"));
 }
 
 }  // namespace

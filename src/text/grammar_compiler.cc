@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "text/grammar_rust.h"
 #include "text/grammar_trigger.h"
+#include "text/reasoning_budget.h"
 
 namespace plumb::text {
 
@@ -185,9 +186,26 @@ void GrammarCompiler::RunThread() {
   }
 }
 
-Result<std::shared_ptr<const Grammar>> GrammarCompiler::CompileNow(const GrammarSpec& spec) {
+Result<std::shared_ptr<const GrammarVocabulary>> GrammarCompiler::Vocabulary() {
   std::call_once(vocabulary_once_, [this] { vocabulary_ = GrammarVocabulary::Make(tokenizer_); });
-  ASSIGN_OR_RETURN(const std::shared_ptr<const GrammarVocabulary> vocabulary, vocabulary_);
+  return vocabulary_;
+}
+
+Result<std::shared_ptr<const Grammar>> GrammarCompiler::WithBudget(
+    uint32_t tokens_max, const std::vector<std::string>& ends,
+    std::shared_ptr<const Grammar> inner) {
+  CHECK(!ends.empty());
+  ASSIGN_OR_RETURN(std::shared_ptr<const GrammarVocabulary> vocabulary, Vocabulary());
+  ASSIGN_OR_RETURN(std::vector<TokenId> close,
+                   tokenizer_.Encode(ends.front(), ControlTokens::kParse, /*add_special=*/false));
+  if (close.empty()) return base::Unsupported("this tokenizer cannot write the end of reasoning");
+  return MakeBudgeted(std::move(vocabulary),
+                      {.tokens_max = tokens_max, .ends = ends, .close = std::move(close)},
+                      std::move(inner));
+}
+
+Result<std::shared_ptr<const Grammar>> GrammarCompiler::CompileNow(const GrammarSpec& spec) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const GrammarVocabulary> vocabulary, Vocabulary());
   ASSIGN_OR_RETURN(std::shared_ptr<const Grammar> inner,
                    vocabulary->Compile(spec, options_.compile_ms_max));
   if (spec.begin.empty()) return inner;

@@ -52,6 +52,13 @@ class GrammarCompiler {
   // many are waiting, or others take long; kUnavailable: stopped.
   base::Result<std::shared_ptr<const Grammar>> Compile(const GrammarSpec& spec);
 
+  // `inner` (null: nothing) for an answer that begins with reasoning, which is closed when it has
+  // `tokens_max` tokens; `ends`: ChatPrompt::reasoning_ends, not empty. Errors: as a tokenizer's
+  // that no grammar can be made for.
+  base::Result<std::shared_ptr<const Grammar>> WithBudget(uint32_t tokens_max,
+                                                          const std::vector<std::string>& ends,
+                                                          std::shared_ptr<const Grammar> inner);
+
   // Refuses what waits and returns when no compilation runs but those that were given up.
   // Idempotent.
   void Stop();
@@ -68,6 +75,7 @@ class GrammarCompiler {
   void RunThread();
   base::Result<std::shared_ptr<const Grammar>> CompileNow(const GrammarSpec& spec);
   void Evict();
+  base::Result<std::shared_ptr<const GrammarVocabulary>> Vocabulary();
 
   const Tokenizer& tokenizer_;
   const GrammarCompilerOptions options_;

@@ -1,37 +1,48 @@
 // text/jinja_chat_format.h
 // The chat format of most models: the Jinja template that they carry (text/chat_template.h). What a
-// message spells stays text (text/control_mask.h); the answer is content, all of it.
+// message spells stays text (text/control_mask.h). Tools and reasoning as far as the template has
+// them (text/template_tools.h); answers are read by text/template_answer_parser.h.
 #pragma once
 
 #include <memory>
 #include <string_view>
 #include <utility>
 
+#include "base/result.h"
 #include "text/chat_format.h"
 #include "text/chat_template.h"
+#include "text/template_tools.h"
 #include "text/tokenizer.h"
 
 namespace plumb::text {
 
 class JinjaChatFormat final : public ChatFormat {
  public:
-  JinjaChatFormat(std::unique_ptr<ChatTemplate> chat_template, const Tokenizer& tokenizer)
-      : template_(std::move(chat_template)), tokenizer_(tokenizer) {}
+  // kInvalidArgument, field "tool-format": the template shows its model no tools, so no syntax of
+  // calls can be chosen.
+  static base::Result<std::unique_ptr<JinjaChatFormat>> Create(
+      std::unique_ptr<ChatTemplate> chat_template, const Tokenizer& tokenizer,
+      const ToolFormat& tool_format = {});
 
   std::string_view id() const override { return template_->source(); }
-  ChatAbilities abilities() const override { return {}; }
+  ChatAbilities abilities() const override {
+    return {.tools = traits_.calls.has_value(), .reasoning = traits_.reasons};
+  }
   // The template writes the model's BOS itself where it wants one, as in the reference
   // implementation of chat templates; the tokenizer adds none.
   using ChatFormat::Encode;
   base::Result<ChatPrompt> Encode(const ChatInput& input, uint32_t tokens_max,
                                   const TokenScope& scope) const override;
-  std::unique_ptr<AnswerParser> NewParser(const ChatPrompt&) const override {
-    return std::make_unique<PlainAnswerParser>();
-  }
+  std::unique_ptr<AnswerParser> NewParser(const ChatPrompt& prompt) const override;
 
  private:
+  JinjaChatFormat(std::unique_ptr<ChatTemplate> chat_template, const Tokenizer& tokenizer,
+                  const TemplateTraits& traits)
+      : template_(std::move(chat_template)), tokenizer_(tokenizer), traits_(traits) {}
+
   const std::unique_ptr<const ChatTemplate> template_;
   const Tokenizer& tokenizer_;
+  const TemplateTraits traits_;
 };
 
 }  // namespace plumb::text

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "text/rust.h"
+#include "text/tool_syntax.h"
 #include "text/vocabulary_rules.h"
 
 namespace plumb::text {
@@ -87,6 +88,7 @@ struct Tokenizer::State {
   std::array<bool, 1 << 8> control_begins{};  // by the first byte of their names
   std::optional<char> control_begin;          // that byte, where all have the same
   std::bitset<1 << 16> control_begins2;       // by the first two bytes
+  std::vector<TokenId> shown;                 // control tokens that are text in answers; ascending
   uint32_t token_bytes_max = 1;
   // What Encode adds or takes off around a text, besides what the library does.
   bool put_bos = false, cut_bos = false, put_eos = false, cut_eos = false;
@@ -114,6 +116,7 @@ void Tokenizer::State::DescribeTokens() {
       const bool fits = name.size() == 1 || static_cast<unsigned char>(name[1]) == second;
       if (fits) control_begins2.set(Pair(name[0], static_cast<char>(second)));
     }
+    if (IsAnswerMarkup(name)) shown.push_back(TokenId{id});
   }
 }
 
@@ -300,6 +303,7 @@ size_t Tokenizer::ControlSpelling(std::string_view text) const {
 uint32_t Tokenizer::token_bytes_max() const { return state_->token_bytes_max; }
 
 std::string_view Tokenizer::TokenBytes(TokenId id) const {
+  if (std::ranges::binary_search(state_->shown, id)) return TokenName(id);
   return Text(plumb_tokenizer_bytes(state_->handle.get(), base::Index(id)));
 }
 

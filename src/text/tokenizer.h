@@ -85,8 +85,8 @@ class Tokenizer {
   base::Result<std::vector<TokenId>> EncodeStretch(const Stretch& stretch,
                                                    ControlTokens control) const;
 
-  // The bytes that a token stands for: not always whole characters. Empty for control tokens and
-  // for ids at or above size(). Borrowed for the tokenizer's life.
+  // The bytes that a token stands for: not always whole characters. Empty for ids from size() on,
+  // and for control tokens but those of text/tool_syntax.h. Borrowed for the tokenizer's life.
   std::string_view TokenBytes(TokenId id) const;
   // The entry as written in the vocabulary ("<|im_end|>"), for people; empty when out of range.
   std::string_view TokenName(TokenId id) const;

@@ -103,6 +103,18 @@ TEST(Tokenizer, ParsesControlTokensOnlyWhenAsked) {
   EXPECT_THAT(tokenizer->end_tokens(), ElementsAre(TokenId{7}));
 }
 
+// Parsers look for it in the text of answers; what a message says is never it.
+TEST(Tokenizer, MarkupOfAnswersIsTextThoughItIsControl) {
+  VocabularySpec spec = ByteLevelSpec();
+  spec.tokens.push_back("[TOOL_CALLS]");
+  spec.kinds.push_back(TokenKind::kControl);
+  const auto tokenizer = Build(spec);
+  EXPECT_EQ(tokenizer->TokenBytes(TokenId{10}), "[TOOL_CALLS]");
+  EXPECT_TRUE(tokenizer->IsControl(TokenId{10}));
+  EXPECT_EQ(tokenizer->ControlSpelling("[TOOL_CALLS]a"), 12u);
+  EXPECT_EQ(tokenizer->TokenBytes(TokenId{7}), "");
+}
+
 TEST(Tokenizer, AnswersForIdsOutOfRange) {
   const auto tokenizer = Build(ByteLevelSpec());
   ASSERT_TRUE(tokenizer);

@@ -5,25 +5,21 @@
 // Rules: docs/structured_output.md.
 #pragma once
 
-#include <cstdint>
 #include <optional>
-#include <string_view>
 
 #include "base/result.h"
 #include "text/chat_format.h"
 #include "text/chat_input.h"
 #include "text/grammar.h"
+#include "text/tool_syntax.h"
 
 namespace plumb::text {
 
-enum class CallSyntax : uint8_t {
-  kDsml,    // DeepSeek-V4.1: <｜DSML｜ calls> ... ; text/deepseek_v41_parser.h
-  kHermes,  // Hermes, Qwen: <tool_call>\n{"name": ..., "arguments": {...}}\n</tool_call>
-};
-
 // Nothing: every answer will do. Else, by tool_choice:
 //   required, named: the answer is calls and nothing else, of any tool or of the one that is named;
-//   auto, when a tool is strict: text is free until a call begins, then calls to the end.
+//     where it begins with reasoning (`start` kReasoning), that is free, and calls follow it;
+//   auto, when a tool is strict: text is free until a call begins, then calls to the end;
+//   auto, with parallel_tool_calls false and another syntax than kDsml: the same.
 // The arguments of strict tools are by their schema, where nothing is optional and no other names
 // are taken; those of others are some JSON object. With parallel_tool_calls false, one call.
 // `start`: kCalls where the prompt has opened the block of calls. Names of tools have been checked.

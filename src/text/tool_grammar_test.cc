@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "text/deepseek_v41_parser.h"
 #include "text/grammar_testing.h"
+#include "text/template_answer_parser.h"
 
 namespace plumb::text {
 namespace {
@@ -270,28 +271,102 @@ TEST_F(ToolGrammarTest, FreeTextStaysFreeUntilACallBegins) {
             std::string_view("<｜DSML｜").size());
 }
 
-TEST_F(ToolGrammarTest, HermesCallsAreObjectsBetweenTags) {
-  ChatInput input{.messages = {}, .tools = {kWeather, kSearch, kNow, kAny}};
-  input.tool_choice = ToolChoice::kRequired;
-  const auto grammar = Compile(CallSyntax::kHermes, input, AnswerStart::kContent);
-  const std::vector<std::string> hints = {"\"", "]", "}", "2024-02-29", "\n</tool_call>", "true"};
+std::vector<Call> ReadJson(CallSyntax syntax, const std::string& text, AnswerStart start,
+                           std::string* rest) {
+  TemplateAnswerParser parser({.start = start, .calls = syntax});
+  std::vector<AnswerDelta> deltas;
+  parser.Push(text, deltas);
+  parser.Finish(/*stopped=*/true, deltas);
+  std::vector<std::pair<std::string, std::string>> calls;
+  for (const AnswerDelta& delta : deltas) {
+    if (delta.kind == AnswerDelta::Kind::kCallBegin) calls.emplace_back(delta.text, "");
+    if (delta.kind == AnswerDelta::Kind::kArguments) calls.back().second += delta.text;
+    if (delta.kind == AnswerDelta::Kind::kContent) *rest += delta.text;
+  }
+  std::vector<Call> read;
+  for (const auto& [name, arguments] : calls) read.push_back({name, Parse(arguments)});
+  return read;
+}
+
+const std::vector<std::string> kJsonHints = {
+    "\"", "]", "}", "2024-02-29", "\n</tool_call>", "5", ", ", "[TOOL_CALLS]", "[ARGS]", "true"};
+
+// Where a call begins, in a text that was free until then.
+std::string BeginOf(CallSyntax syntax) {
+  return syntax == CallSyntax::kLlama ? "{" : std::string(CallMark(syntax));
+}
+
+TEST_F(ToolGrammarTest, OtherSyntaxesWriteWhatTheirParserReads) {
+  const ChatInput strict{.messages = {}, .tools = {kWeather, kSearch, kNow, kAny}};
   base::Rng rng(6);
-  std::map<std::string, int> seen;
-  for (int round = 0; round < 80; ++round) {
-    std::string text = Sample(*grammar, "", hints, rng);
-    while (!text.empty()) {
-      constexpr std::string_view kBegin = "<tool_call>\n", kEnd = "\n</tool_call>";
-      ASSERT_TRUE(text.starts_with(kBegin)) << text;
-      const json call = Parse(text.substr(kBegin.size(), text.find(kEnd) - kBegin.size()));
-      ASSERT_TRUE(call.is_object() && call.size() == 2) << text;
-      const std::string name = call["name"];
-      ++seen[name];
-      EXPECT_TRUE(kHolds.at(name)(call["arguments"])) << call;
-      text.erase(0, text.find(kEnd) + kEnd.size());
-      if (!text.empty()) text.erase(0, 1);  // the line break between
+  for (const CallSyntax syntax :
+       {CallSyntax::kHermes, CallSyntax::kLlama, CallSyntax::kMistral, CallSyntax::kMistralNamed}) {
+    struct Situation {
+      ToolChoice choice;
+      AnswerStart start;
+      std::string before;
+      std::string content;
+    };
+    const bool whole = syntax == CallSyntax::kLlama;  // a call is the whole answer
+    const std::string look = whole ? "" : "Look.";
+    const Situation situations[] = {
+        {ToolChoice::kRequired, AnswerStart::kContent, "", ""},
+        {ToolChoice::kRequired, AnswerStart::kReasoning, "hm <x\n</think>", ""},
+        {ToolChoice::kAuto, AnswerStart::kContent, look + BeginOf(syntax), look},
+        {ToolChoice::kAuto, AnswerStart::kReasoning, "hm</think>" + look + BeginOf(syntax), look},
+    };
+    for (const Situation& situation : situations) {
+      ChatInput input = strict;
+      input.tool_choice = situation.choice;
+      const auto grammar = Compile(syntax, input, situation.start);
+      ASSERT_NE(grammar, nullptr);
+      int read = 0;
+      for (int round = 0; round < 12; ++round) {
+        const std::string text = Sample(*grammar, situation.before, kJsonHints, rng);
+        if (text.empty()) continue;
+        ++read;
+        std::string rest;
+        const std::vector<Call> calls = ReadJson(syntax, text, situation.start, &rest);
+        EXPECT_EQ(rest, situation.content) << text;
+        ASSERT_FALSE(calls.empty()) << text;
+        for (const Call& call : calls)
+          EXPECT_TRUE(kHolds.at(call.name)(call.arguments)) << call.arguments << " in " << text;
+      }
+      EXPECT_GT(read, 2) << CallSyntaxName(syntax) << " after " << situation.before;
     }
   }
-  for (const auto& [name, holds] : kHolds) EXPECT_GT(seen[name], 0) << name;
+}
+
+TEST_F(ToolGrammarTest, OneCallIsAllWhereNoMoreAreWanted) {
+  for (const CallSyntax syntax :
+       {CallSyntax::kHermes, CallSyntax::kLlama, CallSyntax::kMistral, CallSyntax::kMistralNamed}) {
+    ChatInput input{.messages = {}, .tools = {kAny}};
+    EXPECT_FALSE(ToolGrammar(syntax, input, AnswerStart::kContent).value().has_value());
+    input.parallel_tool_calls = false;
+    const auto state = Compile(syntax, input, AnswerStart::kContent)->NewState();
+    const std::map<CallSyntax, std::string> texts = {
+        {CallSyntax::kHermes,
+         "<tool_call>\n{\"name\": \"any_thing\", \"arguments\": {}}\n</tool_call>"},
+        {CallSyntax::kLlama, "{\"name\": \"any_thing\", \"parameters\": {}}"},
+        {CallSyntax::kMistral, "[TOOL_CALLS][{\"name\": \"any_thing\", \"arguments\": {}}]"},
+        {CallSyntax::kMistralNamed, "[TOOL_CALLS]any_thing[ARGS]{}"}};
+    for (const TokenId token : testing::ByteTokens(texts.at(syntax)))
+      ASSERT_TRUE(state->Accept(token).ok()) << texts.at(syntax);
+    EXPECT_TRUE(state->Complete()) << texts.at(syntax);
+  }
+}
+
+TEST_F(ToolGrammarTest, FreeTextStaysFree) {
+  for (const CallSyntax syntax : {CallSyntax::kHermes, CallSyntax::kLlama, CallSyntax::kMistral}) {
+    const ChatInput input{.messages = {}, .tools = {kWeather}};
+    for (const AnswerStart start : {AnswerStart::kContent, AnswerStart::kReasoning}) {
+      const auto state = Compile(syntax, input, start)->NewState();
+      std::string text = start == AnswerStart::kReasoning ? "{ <tool_call>\n</think>" : "";
+      text += "Well, {\"a\": 1} <tool_cal [TOOL é\n";
+      const std::vector<TokenId> tokens = testing::ByteTokens(text);
+      EXPECT_EQ(state->CountAllowed(tokens), tokens.size()) << CallSyntaxName(syntax);
+    }
+  }
 }
 
 TEST_F(ToolGrammarTest, NothingIsHeldWhereNothingWasAskedFor) {

@@ -22,7 +22,7 @@ using plumb::api::RequestLimits;
 using plumb::base::Status;
 
 constexpr RequestLimits kLimits{.vocabulary_size = 1000,
-                                .abilities = {.tools = true, .reasoning = true}};
+                                .abilities = {.tools = true, .reasoning = true, .guides = true}};
 constexpr RequestLimits kPlainLimits{.vocabulary_size = 1000};
 
 void CheckTaken(const MessagesRequest& request, const RequestLimits& limits) {

@@ -22,7 +22,7 @@ using plumb::api::ResponsesRequest;
 using plumb::text::ChatMessage;
 
 constexpr RequestLimits kLimits{.vocabulary_size = 1000,
-                                .abilities = {.tools = true, .reasoning = true}};
+                                .abilities = {.tools = true, .reasoning = true, .guides = true}};
 constexpr RequestLimits kPlainLimits{.vocabulary_size = 1000};
 
 void CheckSame(const ChatMessage& a, const ChatMessage& b) {

@@ -25,6 +25,8 @@ struct TalkLine {
 //   model deepseek             it has DeepSeek-V4.1's chat format (likewise; before `key`)
 //   model fim                  it has tokens for filling in the middle (likewise)
 //   context N                  so many tokens are a prompt and its answer (likewise; 2048)
+//   model SYNTAX               it calls tools by a template: hermes, llama, mistral, mistral-named,
+//                              or thinking, which is hermes and reasons (likewise)
 //   cors ORIGIN ...            pages of these origins may call (likewise)
 //   say "text"                 what the model answers, a JSON string; one token per byte
 //   say INDEX "text"           for that sample alone

@@ -75,6 +75,7 @@ struct Server {
 
   static api::testing::ScriptedModel Model(const std::string& name) {
     if (name == "deepseek") return api::testing::DeepseekModel();
+    if (!api::testing::ToolTemplate(name).empty()) return api::testing::ToolModel(name);
     return name == "fim" ? api::testing::FimModel() : api::testing::ByteModel();
   }
   static api::testing::ScriptedServerOptions Options(std::vector<std::string> api_keys,
@@ -120,7 +121,9 @@ class Player {
       server_ = std::make_unique<Server>(Words(line.rest), model_, origins_, context_max_);
     } else if (line.word == "model") {
       if (server_) return "model comes before everything else";
-      if (line.rest != "deepseek" && line.rest != "fim") return "no such model here";
+      const bool known = line.rest == "deepseek" || line.rest == "fim" ||
+                         !api::testing::ToolTemplate(line.rest).empty();
+      if (!known) return "no such model here";
       model_ = line.rest;
     } else if (line.word == "context") {
       if (server_) return "context comes before everything else";

@@ -71,7 +71,7 @@ inline std::unique_ptr<text::ChatTemplate> MakeTemplate() {
 
 // Borrows the tokenizer.
 inline std::unique_ptr<text::ChatFormat> MakeChatFormat(const text::Tokenizer& tokenizer) {
-  return std::make_unique<text::JinjaChatFormat>(MakeTemplate(), tokenizer);
+  return text::JinjaChatFormat::Create(MakeTemplate(), tokenizer).value();
 }
 
 // One token per byte; `end` adds the end token.

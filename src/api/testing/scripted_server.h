@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "api/testing/byte_vocabulary.h"
 #include "api/testing/deepseek_vocabulary.h"
 #include "api/testing/fake_generator.h"
+#include "api/testing/tool_templates.h"
 #include "net/http_server.h"
 
 namespace plumb::api::testing {
@@ -37,6 +39,13 @@ inline ScriptedModel FimModel() {
 inline ScriptedModel DeepseekModel() {
   ScriptedModel model{MakeDeepseekTokenizer(), nullptr};
   model.chat_format = MakeDeepseekFormat(*model.tokenizer);
+  return model;
+}
+
+// With one of the templates of tool_templates.h.
+inline ScriptedModel ToolModel(std::string_view name) {
+  ScriptedModel model{MakeByteTokenizer(), nullptr};
+  model.chat_format = MakeToolFormat(name, *model.tokenizer);
   return model;
 }
 
