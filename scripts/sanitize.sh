@@ -34,7 +34,11 @@ sanitize() {
   local module grammar=() other=() modules=("${@:2}")
   build "$1" "${modules[@]/%/_test}"
   for module in "${modules[@]}"; do
-    if [[ $GRAMMAR_MODULES == *" $module "* ]]; then grammar+=("$module"); else other+=("$module"); fi
+    if [[ $GRAMMAR_MODULES == *" $module "* ]]; then
+      grammar+=("$module")
+    else
+      other+=("$module")
+    fi
   done
   run_tests "$1" "" "${other[@]}"
   run_tests "$1" ignore_interceptors_accesses=1 "${grammar[@]}"

@@ -56,7 +56,7 @@ main() {
   run_ctest release
   step "planting $PLANTED bugs, each to be caught" mutations \
     "$ROOT/scripts/mutations.sh" --some "$PLANTED"
-  step "SDKs and libraries against a server" clients "$ROOT/tests/clients/run.sh"
+  step "the official Python SDKs against a server" clients "$ROOT/tests/clients/run.sh" sdk
   targets=("${SANITIZED[@]/%/_test}")
   build asan-ubsan "${targets[@]}"
   run_ctest asan-ubsan -R "^($(IFS='|' && echo "${SANITIZED[*]}"))\."
