@@ -81,23 +81,12 @@ std::map<std::string, std::set<std::string>> DescribedRoutes() {
   return described;
 }
 
-// A fixed path may also be one of a pattern, so the methods at a path are those of all that match.
 TEST(OpenApi, HasEveryRouteWithItsMethodsAndNoOther) {
   ServiceFixture fixture(Silence);
-  const auto described = DescribedRoutes();
-  std::set<std::string> patterns;
-  for (const std::string& pattern : Service::RoutePatterns()) {
-    patterns.insert(Filled(pattern, "{}"));
-    const std::string path = Filled(pattern, "x");
-    std::set<std::string> methods;
-    for (const auto& [known, its] : described) {
-      std::vector<std::string> names;
-      if (Route{.pattern = known}.Matches(path, names)) methods.insert(its.begin(), its.end());
-    }
-    EXPECT_EQ(MethodsTaken(fixture, path), methods) << path;
-  }
-  for (const auto& [path, methods] : described) EXPECT_TRUE(patterns.contains(path)) << path;
-  EXPECT_EQ(described.size(), patterns.size());
+  std::map<std::string, std::set<std::string>> served;
+  for (const std::string& pattern : Service::RoutePatterns())
+    served[Filled(pattern, "{}")] = MethodsTaken(fixture, Filled(pattern, "x"));
+  EXPECT_EQ(served, DescribedRoutes());
 }
 
 struct Body {

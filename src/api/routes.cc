@@ -51,6 +51,8 @@ FoundRoute FindRoute(const std::vector<Route>& routes, HttpMethod method, std::s
   FoundRoute found;
   std::vector<std::string> names;
   for (const Route& route : routes) {
+    // What a fixed path does not take is not looked for in a pattern that has it by chance.
+    if (found.nearest != nullptr && route.pattern != found.nearest->pattern) continue;
     if (!route.Matches(path, names)) continue;
     if (route.Takes(method)) {
       found.route = &route;

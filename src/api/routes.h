@@ -52,7 +52,7 @@ struct FoundRoute {
   std::vector<std::string> names;
 };
 
-// The first route that matches wins, so a fixed path stands before a pattern of it.
+// The first pattern that matches wins, so a fixed path stands before a pattern of it.
 FoundRoute FindRoute(const std::vector<Route>& routes, net::HttpMethod method,
                      std::string_view path);
 
