@@ -23,7 +23,8 @@ Result<std::string> ReadFile(const std::string& path, uint64_t size_max);
 // half.
 Status WriteFileAtomic(const std::string& path, std::string_view content);
 
-// A read-only map of a whole file; a resource type. The span lives as long as the object.
+// A read-only map of a whole file, in large pages where the system can; a resource type. The span
+// lives as long as the object.
 class MappedFile {
  public:
   // kNotFound; kInvalidArgument: empty or not a regular file; kInternal: mmap refused.

@@ -10,8 +10,9 @@
 
 namespace plumb::tensor {
 
-// Outputs that a kernel may compute together, at most; they share the scales of kF8Block32.
-constexpr uint32_t kOutputsTogether = 16;
+// Outputs that share the scales of kF8Block32: items of few rows are cut at multiples of it where
+// that leaves enough of them.
+constexpr uint32_t kOutputsTogether = 32;
 // Outputs of a task begin at a multiple of it.
 constexpr uint32_t kOutputsUnit = 4;
 constexpr uint32_t kScaleBlock = 32;  // outputs and inputs to a scale of kF8Block32

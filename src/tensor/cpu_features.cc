@@ -17,6 +17,7 @@ CpuFeatures DetectCpu() {
                     __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni");
   features.vbmi = features.avx512 && __builtin_cpu_supports("avx512vbmi");
+  features.quick_subnormals = __builtin_cpu_is("amd");
 #endif
   return features;
 }
@@ -29,7 +30,11 @@ std::vector<const KernelTable*> AllKernels() {
     tables.push_back(&ScalarKernels());
     tables.push_back(&Avx2Kernels());
   }
-  if (features.avx512) tables.push_back(&Avx512Kernels(features.vbmi));
+  if (features.avx512) {
+    tables.push_back(&Avx512Kernels(!features.vbmi              ? F8Widening::kConversions
+                                    : features.quick_subnormals ? F8Widening::kShifts
+                                                                : F8Widening::kTables));
+  }
 #else
   tables.push_back(&ScalarKernels());
 #endif

@@ -200,9 +200,10 @@ inline void QuantizeGroup(const float* x, float inverse, int16_t* quants, int32_
 #pragma GCC pop_options
 #endif
 
-constexpr KernelTable MakeVbmiTable() {
+template <typename W>
+constexpr KernelTable MakeWideTable() {
   KernelTable table = MakeTable("avx512");
-  table.multiply_blocks = MultiplyBlocksVbmi;
+  table.multiply_blocks = MultiplyBlocksWide<W>;
   return table;
 }
 
@@ -215,10 +216,13 @@ constexpr KernelTable MakeVbmiTable() {
 #endif
 
 namespace plumb::tensor {
-const KernelTable& Avx512Kernels(bool vbmi) {
-  static constexpr KernelTable kTable = avx512::MakeTable("avx512");
-  static constexpr KernelTable kVbmiTable = avx512::MakeVbmiTable();
-  return vbmi ? kVbmiTable : kTable;
+const KernelTable& Avx512Kernels(F8Widening widening) {
+  static constexpr KernelTable kConversions = avx512::MakeTable("avx512");
+  static constexpr KernelTable kTables = avx512::MakeWideTable<avx512::F8Tables>();
+  static constexpr KernelTable kShifts = avx512::MakeWideTable<avx512::F8Shifts>();
+  return widening == F8Widening::kShifts   ? kShifts
+         : widening == F8Widening::kTables ? kTables
+                                           : kConversions;
 }
 }  // namespace plumb::tensor
 

@@ -11,12 +11,12 @@ constexpr uint32_t kLaneVectors = 16 / kLanes;  // of an output's virtual lanes
 template <BlockFormat kFormat>
 constexpr uint64_t kGroupBytes = BlockRowBytes(kFormat, kGroupInputs);
 
-inline float PowerFromBits(uint32_t biased_exponent) {
-  const uint32_t bits = biased_exponent << 23;
-  float power;
-  __builtin_memcpy(&power, &bits, 4);
-  return power;
+inline float FromBits(uint32_t bits) {
+  float value;
+  __builtin_memcpy(&value, &bits, 4);
+  return value;
 }
+inline float PowerFromBits(uint32_t biased_exponent) { return FromBits(biased_exponent << 23); }
 
 // The scales of an output, one for each group of inputs.
 template <BlockFormat kFormat>
@@ -87,6 +87,21 @@ inline void StageRows(const float* x, uint64_t x_stride, uint32_t rows, uint32_t
 }
 
 #include "tensor/cpu/block_stream-inl.h"
+
+template <BlockFormat kFormat>
+void StreamBlocks(const BlockTask& task) {
+  if constexpr (kFormat == BlockFormat::kF8Block32) return StreamF8<Streamer<kFormat, true>>(task);
+  const uint32_t inputs = task.matrix->inputs;
+  WithFew<kStreamRowsMax>(task.rows, [&]<typename Rows>(Rows) {
+    constexpr int kRows = Rows::kValue;
+    if constexpr (kReordered<kFormat>) {
+      alignas(64) float staged[kStagedFloats];
+      StageRows<kFormat>(task.x, task.x_stride, kRows, inputs, staged, inputs);
+      return StreamRows<Streamer<kFormat, false>, kRows>(task, staged, inputs);
+    }
+    StreamRows<Streamer<kFormat, false>, kRows>(task, task.x, task.x_stride);
+  });
+}
 
 // ---- many rows ----
 

@@ -3,7 +3,10 @@
 // order of their virtual lanes, and 32 activations likewise. Twin: block_avx512-inl.h.
 
 constexpr uint32_t kStreamRowsMax = 3;
-constexpr uint32_t StreamOutputs(int rows) { return rows == 1 ? 4 : 2; }
+template <BlockFormat>
+constexpr uint32_t StreamOutputs(int rows) {
+  return rows == 1 ? 4 : 2;
+}
 constexpr uint32_t kPieceRowsMax = 3;
 
 inline void WidenF32(const std::byte* p, Floats (&w)[4]) {
@@ -35,14 +38,34 @@ inline void WidenF8(const std::byte* p, Floats (&w)[4]) {
   }
 }
 
-// Whether any pair of values that were added differs; NaN does.
-class Differences {
+// Of the values added, as f32 bits: the largest magnitude, and the least that is not 0 (the largest
+// finite one where there is none).
+class Magnitudes {
  public:
-  void Add(Floats a, Floats b) { any_ = _mm256_or_ps(any_, _mm256_cmp_ps(a, b, _CMP_NEQ_UQ)); }
-  bool found() const { return _mm256_movemask_ps(any_) != 0; }
+  Magnitudes() : most_(_mm256_setzero_si256()), less_(_mm256_set1_epi32(0x7f7ffffe)) {}
+  void Add(Floats x) {
+    const Ints bits = MagnitudeBits(x);
+    most_ = _mm256_max_epu32(most_, bits);
+    less_ = _mm256_min_epu32(less_, _mm256_sub_epi32(bits, _mm256_set1_epi32(1)));
+  }
+  uint32_t LargestBits() const {
+    alignas(32) uint32_t lanes[8];
+    _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), most_);
+    uint32_t bits = lanes[0];
+    for (uint32_t i = 1; i < 8; ++i) bits = lanes[i] > bits ? lanes[i] : bits;
+    return bits;
+  }
+  uint32_t LeastBits() const {
+    alignas(32) uint32_t lanes[8];
+    _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), less_);
+    uint32_t bits = lanes[0];
+    for (uint32_t i = 1; i < 8; ++i) bits = lanes[i] < bits ? lanes[i] : bits;
+    return bits + 1;
+  }
 
  private:
-  Floats any_ = {};
+  Ints most_;
+  Ints less_;  // one less than the least
 };
 
 // Four bytes in every lane, shifted so that lane i has input i in its low bits. A permutation looks

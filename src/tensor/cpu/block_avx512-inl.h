@@ -4,8 +4,12 @@
 
 // Rows up to which weights are widened in registers, and the outputs that share such a pass.
 constexpr uint32_t kStreamRowsMax = 4;
-constexpr uint32_t StreamOutputs(int rows) { return rows == 1 ? kOutputsTogether : 4; }
-// Rows of a tile of widened weights; kOutputsTogether * kPieceRowsMax sums fill the registers.
+// Of F4 more would be too many streams for what it takes to widen one.
+template <BlockFormat kFormat>
+constexpr uint32_t StreamOutputs(int rows) {
+  return rows == 1 && kFormat != BlockFormat::kF4Group32 ? 8 : 4;
+}
+// Rows of a tile of widened weights; 4 * kPieceRowsMax sums fill the registers.
 constexpr uint32_t kPieceRowsMax = 6;
 
 inline void WidenF32(const std::byte* p, Floats (&w)[2]) {
@@ -36,14 +40,22 @@ inline void WidenF8(const std::byte* p, Floats (&w)[2]) {
   w[1] = WidenSixteenF8(p + 16);
 }
 
-// Whether any pair of values that were added differs; NaN does.
-class Differences {
+// Of the values added, as f32 bits: the largest magnitude, and the least that is not 0 (the largest
+// finite one where there is none).
+class Magnitudes {
  public:
-  void Add(Floats a, Floats b) { any_ |= _mm512_cmp_ps_mask(a, b, _CMP_NEQ_UQ); }
-  bool found() const { return any_ != 0; }
+  Magnitudes() : most_(_mm512_setzero_si512()), less_(_mm512_set1_epi32(0x7f7ffffe)) {}
+  void Add(Floats x) {
+    const Ints bits = MagnitudeBits(x);
+    most_ = _mm512_max_epu32(most_, bits);
+    less_ = _mm512_min_epu32(less_, _mm512_sub_epi32(bits, _mm512_set1_epi32(1)));
+  }
+  uint32_t LargestBits() const { return _mm512_reduce_max_epu32(most_); }
+  uint32_t LeastBits() const { return _mm512_reduce_min_epu32(less_) + 1; }
 
  private:
-  __mmask16 any_ = 0;
+  Ints most_;
+  Ints less_;  // one less than the least
 };
 
 // Eight bytes in every lane, shifted so that lane 2 i has input i in its low bits and lane 2 i + 1

@@ -8,7 +8,9 @@ namespace plumb::tensor {
 
 const KernelTable& ScalarKernels();  // tensor/ref
 const KernelTable& Avx2Kernels();    // x86-64 only
-// x86-64 only. `vbmi`: with lookups of bytes, which younger processors have.
-const KernelTable& Avx512Kernels(bool vbmi);
+// x86-64 only. How weights of E4M3 become f32, all but the first with permutations of bytes, which
+// younger processors have (VBMI); the last where subnormal factors cost nothing.
+enum class F8Widening : uint8_t { kConversions, kTables, kShifts };
+const KernelTable& Avx512Kernels(F8Widening widening);
 
 }  // namespace plumb::tensor
