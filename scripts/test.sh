@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs all tests: ./scripts/test.sh [--fast]
 # Installs what they need (apt, and PyPI packages into build/), builds, then runs: unit, wire,
-# golden and tidy tests (ctest), a few planted bugs, SDKs and libraries against a server,
+# golden and tidy tests (ctest), a few planted bugs, the official Python SDKs against a server,
 # and the parsers of untrusted input once more under address and undefined-behaviour sanitizers.
 # --fast: unit tests and tidy only.
 set -euo pipefail
