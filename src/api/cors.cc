@@ -75,6 +75,14 @@ bool CorsPolicy::Allows(std::optional<std::string_view> origin) const {
   return origin && std::ranges::find(origins_, *origin) != origins_.end();
 }
 
+bool CorsPolicy::MayAct(const net::HttpRequest& request) const {
+  const auto origin = request.headers.Get("Origin");
+  if (!origin || Allows(origin)) return true;
+  const std::string_view host = request.headers.Get("Host").value_or("");
+  return !host.empty() &&
+         (*origin == fmt::format("http://{}", host) || *origin == fmt::format("https://{}", host));
+}
+
 bool CorsPolicy::IsPreflight(const net::HttpRequest& request) const {
   return request.method == net::HttpMethod::kOptions && Allows(request.headers.Get("Origin")) &&
          request.headers.Get("Access-Control-Request-Method").has_value();

@@ -31,6 +31,11 @@ class CorsPolicy {
 
   bool enabled() const { return !origins_.empty(); }
 
+  // Whether the request comes from no page, a page of this server, or one that may call. Browsers
+  // send some requests of any page without asking (forms, and what has no body); one that does
+  // something here is to be refused unless this holds.
+  bool MayAct(const net::HttpRequest& request) const;
+
   // Whether this is the question of a page that may call. It needs no key: browsers send none.
   bool IsPreflight(const net::HttpRequest& request) const;
   // Its answer. `methods`: what the path takes ("GET, HEAD").

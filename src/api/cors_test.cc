@@ -44,6 +44,20 @@ TEST(Cors, TakesOriginsAsBrowsersWriteThem) {
   EXPECT_FALSE(CorsPolicy::FromOrigins({}).value().enabled());
 }
 
+TEST(Cors, OnlyPagesOfThisServerAndThoseThatMayCallAct) {
+  const CorsPolicy policy = CorsPolicy::FromOrigins({kPage}).value();
+  const auto may = [&](net::HttpHeaders headers) {
+    return policy.MayAct({.headers = std::move(headers)});
+  };
+  EXPECT_TRUE(may({})) << "no page at all";
+  EXPECT_TRUE(may({{"Host", "h:8000"}, {"Origin", "http://h:8000"}}));
+  EXPECT_TRUE(may({{"Host", "h"}, {"Origin", "https://h"}}));
+  EXPECT_TRUE(may({{"Host", "h"}, {"Origin", kPage}}));
+  for (const char* origin : {"http://evil.example", "null", "http://h:8000", "http://", "h"})
+    EXPECT_FALSE(may({{"Host", "h"}, {"Origin", origin}})) << origin;
+  EXPECT_FALSE(may({{"Origin", "http://"}})) << "no host";
+}
+
 TEST(Cors, RefusesWhatIsNoOriginOrAllOfThem) {
   for (const std::string origin :
        {"*", "null", "", "a.example", "https://", "://a", "https://a.example/",

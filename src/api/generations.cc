@@ -82,7 +82,7 @@ void Generations::Stop() {
 
 void Generations::Handle(const Dialect& dialect, net::HttpRequest request, std::string request_id,
                          const base::Hash256& isolation,
-                         std::unique_ptr<net::HttpExchange> exchange) {
+                         std::unique_ptr<net::HttpExchange> exchange, Arrival arrival) {
   const engine::RequestId id = live_.NextId();
   auto done = [this, id](const AnswerSink::Summary& summary) { Ended(id, summary); };
   BodyOrigin origin{.isolation = isolation, .request_id = request_id, .id = id};
@@ -94,8 +94,11 @@ void Generations::Handle(const Dialect& dialect, net::HttpRequest request, std::
     return;
   }
   borrowed.OnClientLeft([this, id] { live_.ClientLeft(id); });
-  ReadJob job{
-      .id = id, .dialect = &dialect, .origin = std::move(origin), .body = std::move(request.body)};
+  ReadJob job{.id = id,
+              .dialect = &dialect,
+              .origin = std::move(origin),
+              .body = std::move(request.body),
+              .arrival = arrival};
   if (Enqueue(std::move(job))) return;
   borrowed.Fail(NoRoom("too many requests are waiting; try again", options_.retry_after_ms));
 }
@@ -253,8 +256,11 @@ Result<engine::Request> Generations::Build(const ReadJob& job, const GenerationR
   built.tenant = job.origin.isolation.prefix();  // who shares computed pages is one tenant
   built.speculation = request.speculation;
   built.isolation = job.origin.isolation;
+  const bool batch = job.arrival == Arrival::kBatch;
+  if (batch) built.priority = engine::Priority::kBatch;
   const uint32_t deadline_ms = request.deadline_ms.value_or(options_.limits.deadline_ms_max);
-  built.deadline = parts_.clock.Now() + base::Milliseconds(deadline_ms);
+  if (!batch || request.deadline_ms)  // a batch's own time is its lines' limit
+    built.deadline = parts_.clock.Now() + base::Milliseconds(deadline_ms);
   return built;
 }
 

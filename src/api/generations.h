@@ -34,6 +34,12 @@
 
 namespace plumb::api {
 
+// How a request came.
+enum class Arrival : uint8_t {
+  kClient,  // somebody waits for it
+  kBatch,   // a line of a batch: at batch priority, whatever it says, and as long as it takes
+};
+
 struct GenerationOptions {
   std::vector<std::string> model_names;  // all that requests may ask for
   std::string system_fingerprint;        // of the weights that the server starts with
@@ -72,7 +78,8 @@ class Generations {
   // Never blocks; the answer comes through the exchange, here (503: no room) or later. The dialect
   // lives as long as this object. `isolation`: engine::Request.
   void Handle(const Dialect& dialect, net::HttpRequest request, std::string request_id,
-              const base::Hash256& isolation, std::unique_ptr<net::HttpExchange> exchange);
+              const base::Hash256& isolation, std::unique_ptr<net::HttpExchange> exchange,
+              Arrival arrival = Arrival::kClient);
 
   // Ends a request that is running, as when its client leaves; an unknown id is no error.
   void Cancel(engine::RequestId id) { live_.ClientLeft(id); }
@@ -94,6 +101,7 @@ class Generations {
     const Dialect* dialect;
     BodyOrigin origin;
     std::string body;
+    Arrival arrival = Arrival::kClient;
   };
   // A line for the log, which the generator's thread must not write itself.
   struct LogJob {

@@ -22,6 +22,11 @@ class HeaderExchange final : public net::HttpExchange {
     AddTo(response.headers);
     inner_->Respond(std::move(response));
   }
+  void RespondFile(net::HttpResponse response,
+                   std::shared_ptr<const base::MappedFile> file) override {
+    AddTo(response.headers);
+    inner_->RespondFile(std::move(response), std::move(file));
+  }
   void StartStream(int status, net::HttpHeaders headers) override {
     AddTo(headers);
     inner_->StartStream(status, std::move(headers));

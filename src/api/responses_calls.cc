@@ -5,26 +5,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "api/json_writer.h"
+#include "api/page.h"
 #include "api/responses_dialect.h"
-#include "base/result.h"
 
 namespace plumb::api {
 
 using base::InvalidArgument;
-using base::Result;
 using base::Status;
 using net::HttpResponse;
 
 namespace {
 
-constexpr size_t kPageMax = 100;
-constexpr size_t kPageDefault = 20;
 constexpr size_t kIdShownMax = 64;
 
 HttpResponse ErrorOf(const Status& status) {
@@ -37,39 +32,11 @@ HttpResponse Missing(const std::string& id) {
       base::NotFound(fmt::format("no answer with id '{}' is kept here", shown)).WithField("id"));
 }
 
-struct Page {
-  size_t limit = kPageDefault;
-  bool newest_first = true;
-  std::optional<std::string> after;
-};
-
-Result<Page> ReadPage(std::string_view query) {
-  Page page;
-  if (const auto limit = net::QueryParam(query, "limit")) {
-    const char* end = limit->data() + limit->size();
-    const auto [stop, error] = std::from_chars(limit->data(), end, page.limit);
-    if (error != std::errc{} || stop != end || page.limit < 1 || page.limit > kPageMax)
-      return InvalidArgument("limit", fmt::format("limit must be from 1 to {}", kPageMax));
-  }
-  if (const auto order = net::QueryParam(query, "order")) {
-    if (*order != "asc" && *order != "desc")
-      return InvalidArgument("order", "order must be \"asc\" or \"desc\"");
-    page.newest_first = *order == "desc";
-  }
-  page.after = net::QueryParam(query, "after");
-  return page;
-}
-
 std::string PageJson(const ItemList& items, size_t first, size_t limit) {
   const size_t end = std::min(items.size(), first + limit);
-  std::string out;
-  JsonWriter json(out);
-  json.BeginObject().Key("object").String("list").Key("data").BeginArray();
-  for (size_t i = first; i < end; ++i) WriteItem(json, *items[i]);
-  json.EndArray().Key("first_id").StringOrNull(first < end ? items[first]->id : "");
-  json.Key("last_id").StringOrNull(first < end ? items[end - 1]->id : "");
-  json.Key("has_more").Bool(end < items.size()).EndObject();
-  return out;
+  PageWriter page;
+  for (size_t i = first; i < end; ++i) WriteItem(page.Entry(items[i]->id), *items[i]);
+  return page.Finish(end < items.size());
 }
 
 }  // namespace

@@ -8,9 +8,12 @@
 #include <span>
 #include <utility>
 
+#include "api/batch_calls.h"
 #include "api/console.h"
 #include "api/errors.h"
+#include "api/file_calls.h"
 #include "api/health.h"
+#include "api/multipart.h"
 #include "api/openapi.h"
 #include "api/responses_calls.h"
 #include "base/check.h"
@@ -41,6 +44,12 @@ constexpr std::string_view kRoutePatterns[] = {
     "/v1/responses/{}/input_items",
     "/v1/messages",
     "/v1/messages/count_tokens",
+    kFilesRoute,
+    kFileRoute,
+    kFileContentRoute,
+    kBatchesRoute,
+    kBatchRoute,
+    kBatchCancelRoute,
     "/v1/models",
     "/v1/models/{*}",
     "/metrics",
@@ -139,6 +148,14 @@ std::string NothingAt(std::string_view path) {
   return message;
 }
 
+ApiError NoDataFolder() {
+  ApiError error = ErrorFromHttp(404,
+                                 "this server keeps no files and runs no batches; its operator has "
+                                 "to start it with --data-dir FOLDER");
+  error.code = "no_data_folder";
+  return error;
+}
+
 Status Draining() {
   return Status(base::Code::kUnavailable, "the server is stopping; send the request elsewhere")
       .WithReason("server_stopping")
@@ -147,7 +164,7 @@ Status Draining() {
 
 }  // namespace
 
-Service::Service(const ServiceConfig& config, ServiceParts parts)
+Service::Service(const ServiceConfig& config, ServiceParts parts, std::unique_ptr<DataFolder> data)
     : model_(CompleteCard(config, parts)),
       cors_(config.cors),
       openapi_(OpenApiDocument({config.version, parts.keys.required()})),
@@ -166,6 +183,7 @@ Service::Service(const ServiceConfig& config, ServiceParts parts)
       generations_(generation_options_,
                    {parts_.generator, parts_.tokenizer, parts_.chat_format, parts_.clock,
                     parts_.metrics.api, parts_.logger, parts_.grammars}),
+      batches_(MakeBatches(std::move(data))),
       routes_(MakeRoutes()) {
   for (const Route& route : routes_)
     CHECK(std::ranges::find(kRoutePatterns, route.pattern) != std::end(kRoutePatterns))
@@ -183,6 +201,7 @@ std::vector<Route> Service::MakeRoutes() {
   AddResponsesRoutes(routes);
   routes.push_back(AnswerRoute(messages_));
   routes.push_back(AnswerRoute(message_counts_));
+  AddDataRoutes(routes);
   routes.push_back({HttpMethod::kGet, "/v1/models",
                     [this](Call call) { Answer(call, JsonResponse(ModelListJson(model_))); }});
   routes.push_back(
@@ -248,6 +267,62 @@ void Service::AddResponsesRoutes(std::vector<Route>& routes) {
   });
 }
 
+// What is sent must be of the type that its route takes, and nothing may be done for a page that
+// may not call: browsers send forms, and what has no body, for any page.
+void Service::AddDataRoutes(std::vector<Route>& routes) {
+  const auto add = [&](HttpMethod method, std::string_view pattern) {
+    const auto serve = [this, method](Call call) {
+      if (batches_ == nullptr) return Refuse(call, ErrorResponse, NoDataFolder());
+      const std::string_view type = call.request.headers.Get("Content-Type").value_or("");
+      if (method != HttpMethod::kGet && !cors_.MayAct(call.request))
+        return Refuse(call, ErrorResponse,
+                      ErrorFromHttp(403, "web pages of this origin may not call"));
+      const bool posts = method == HttpMethod::kPost;
+      if (posts && call.route == kFilesRoute && !IsForm(type))
+        return Refuse(call, ErrorResponse,
+                      ErrorFromHttp(415, "send the file as multipart/form-data"));
+      if (posts && call.route == kBatchesRoute && !IsJson(call.request))
+        return Refuse(call, ErrorResponse,
+                      ErrorFromHttp(415, "send the body with Content-Type: application/json"));
+      batches_->Handle(std::move(call));
+    };
+    routes.push_back({.method = method, .pattern = pattern, .serve = serve});
+  };
+  add(HttpMethod::kPost, kFilesRoute);
+  add(HttpMethod::kGet, kFilesRoute);
+  add(HttpMethod::kGet, kFileRoute);
+  add(HttpMethod::kDelete, kFileRoute);
+  add(HttpMethod::kGet, kFileContentRoute);
+  add(HttpMethod::kPost, kBatchesRoute);
+  add(HttpMethod::kGet, kBatchesRoute);
+  add(HttpMethod::kGet, kBatchRoute);
+  add(HttpMethod::kPost, kBatchCancelRoute);
+}
+
+std::unique_ptr<Batches> Service::MakeBatches(std::unique_ptr<DataFolder> data) {
+  if (data == nullptr) return nullptr;
+  Batches::Parts parts{.clock = parts_.clock, .logger = parts_.logger};
+  for (const Dialect* dialect : BatchDialects()) parts.endpoints.emplace_back(dialect->route());
+  parts.send = [this](LineRequest line) { SendLine(std::move(line)); };
+  parts.live = [this] { return generations_.live(); };
+  parts.answer = [this](Call& call, DataAnswer answer) {
+    Answer(call, std::move(answer.response), std::move(answer.file));
+  };
+  return std::make_unique<Batches>(std::move(data), std::move(parts));
+}
+
+// As a request of its caller's; the key was checked when the batch was made.
+void Service::SendLine(LineRequest line) {
+  for (const Dialect* dialect : BatchDialects()) {
+    if (dialect->route() != line.endpoint) continue;
+    net::HttpRequest request{.method = HttpMethod::kPost, .path = std::move(line.endpoint)};
+    request.body = std::move(line.body);
+    return generations_.Handle(*dialect, std::move(request), std::move(line.request_id),
+                               line.caller, std::move(line.exchange), Arrival::kBatch);
+  }
+  line.exchange->Respond(ErrorResponse(ErrorFromHttp(404, "this endpoint is not served any more")));
+}
+
 // JSON only: a web page may send other types across origins without asking, JSON it may not.
 Route Service::AnswerRoute(const Dialect& dialect) {
   const auto serve = [this, &dialect](Call call) {
@@ -271,6 +346,16 @@ std::vector<std::string> Service::RoutePatterns() {
 }
 
 Service::~Service() { Stop(); }
+
+void Service::BeginDrain() {
+  draining_.store(true);
+  if (batches_ != nullptr) batches_->Pause();
+}
+
+void Service::Stop() {
+  if (batches_ != nullptr) batches_->Stop();
+  generations_.Stop();
+}
 
 void Service::OnRequest(net::HttpRequest request, std::unique_ptr<net::HttpExchange> exchange) {
   Call call{.request_id = ChooseRequestId(request)};
@@ -326,9 +411,11 @@ void Service::ServeMetrics(Call call) {
   Answer(call, std::move(response));
 }
 
-void Service::Answer(Call& call, HttpResponse response) {
+void Service::Answer(Call& call, HttpResponse response,
+                     std::shared_ptr<const base::MappedFile> file) {
   parts_.metrics.api.CountRequest(call.route, response.status);
   AddRequestId(response.headers, call.request_id);
+  if (file != nullptr) return call.exchange->RespondFile(std::move(response), std::move(file));
   call.exchange->Respond(std::move(response));
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/batches.h"
 #include "api/chat_dialect.h"
 #include "api/completion_dialect.h"
 #include "api/cors.h"
@@ -68,6 +69,8 @@ struct ServiceParts {
 //   POST /v1/tokenize, /v1/detokenize  yes      api/tokenize_dialect.h
 //   POST /v1/messages, /v1/messages/count_tokens  yes  api/messages_dialect.h
 //   /v1/responses and below it     yes          api/responses_dialect.h, api/responses_calls.h
+//   /v1/files and below it         yes          api/file_calls.h; 404 without a data folder
+//   /v1/batches and below it       yes          api/batch_calls.h; likewise
 //   GET  /v1/models, /v1/models/M  yes          api/models.h
 //   GET  /, /console/F             no           api/console.h
 //   GET  /openapi.json             no           api/openapi.h
@@ -78,7 +81,9 @@ struct ServiceParts {
 // A resource type. Thread: any, for every method.
 class Service final : public net::HttpHandler {
  public:
-  Service(const ServiceConfig& config, ServiceParts parts);
+  // `data`: where files and batches are kept; null: they are not served.
+  Service(const ServiceConfig& config, ServiceParts parts,
+          std::unique_ptr<DataFolder> data = nullptr);
   ~Service() override;  // Stop()
 
   // HttpServerOptions::drain_paths should hold these: they answer to the end.
@@ -90,10 +95,11 @@ class Service final : public net::HttpHandler {
   net::HttpResponse FormatRefusal(const net::HttpRefusal& refusal) const override;
 
   // From now on /ready says 503 and new requests get 503 with Retry-After; running ones go on.
-  void BeginDrain() { draining_.store(true); }
+  // Batches ask no more lines, and go on when the server is started again.
+  void BeginDrain();
   // Cancels what still runs and waits for the generator's confirmation: after the server's
   // Shutdown, before the generator is destroyed.
-  void Stop() { generations_.Stop(); }
+  void Stop();
 
   // The generator is about to answer with weights of this version.
   void AddWeights(uint32_t version, std::string fingerprint) {
@@ -110,12 +116,22 @@ class Service final : public net::HttpHandler {
   Route AnswerRoute(const Dialect& dialect);
 
   void AddResponsesRoutes(std::vector<Route>& routes);
+  void AddDataRoutes(std::vector<Route>& routes);
+
+  // The dialects that a batch's lines may speak.
+  std::vector<const Dialect*> BatchDialects() const {
+    return {&chat_, &completions_, &responses_, &embeddings_};
+  }
+  std::unique_ptr<Batches> MakeBatches(std::unique_ptr<DataFolder> data);
+  void SendLine(LineRequest line);
 
   void Dispatch(const Route& route, Call call);
   void ServeModel(Call call);
   void ServeMetrics(Call call);
   base::Status Ready() const;
-  void Answer(Call& call, net::HttpResponse response);
+  // The file, when there is one, follows the body.
+  void Answer(Call& call, net::HttpResponse response,
+              std::shared_ptr<const base::MappedFile> file = nullptr);
   void Refuse(Call& call, ErrorShape shape, ApiError error);
 
   const ModelCard model_;
@@ -133,7 +149,8 @@ class Service final : public net::HttpHandler {
   ResponsesStore responses_store_;
   const ResponsesDialect responses_;
   const ResponsesCountDialect responses_count_;
-  Generations generations_;  // destroyed before the dialects, which it borrows
+  Generations generations_;                 // destroyed before the dialects, which it borrows
+  const std::unique_ptr<Batches> batches_;  // null: no files, no batches
   const std::vector<Route> routes_;
   std::atomic<bool> draining_{false};
 };

@@ -11,46 +11,20 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/folder.h"
+#include "base/posix_file.h"
+
 namespace plumb::base {
 namespace {
-
-// Closes on every way out.
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 // O_NONBLOCK matters for pipes alone, which would wait in open for their other end; a regular file
 // reads and writes as without it.
 constexpr int kOpenFlags = O_CLOEXEC | O_NONBLOCK;
 constexpr uint64_t kReadStep = 4096;  // beyond the size that a file says it has
 
-Status NotRegular(const std::string& path) {
-  return Status(Code::kInvalidArgument, "'" + path + "' is not a regular file");
-}
-
 Status TooLarge(const std::string& path, const std::string& size, uint64_t size_max) {
   return Status(Code::kInvalidArgument, "'" + path + "' has " + size + " bytes; at most " +
                                             std::to_string(size_max) + " are allowed");
-}
-
-Status FromErrno(std::string_view what, const std::string& path) {
-  const int error = errno;
-  std::string message = "cannot " + std::string(what) + " '" + path + "': " + std::strerror(error);
-  if (error == ENOENT) return NotFound(std::move(message));
-  // A pipe that nobody reads, or a socket.
-  if (error == ENXIO) return NotRegular(path);
-  return Internal(std::move(message));
 }
 
 Status WriteAll(int fd, std::string_view content, const std::string& path) {
@@ -99,10 +73,11 @@ Status WriteFileAtomic(const std::string& path, std::string_view content) {
   const std::string temporary = path + ".tmp" + std::to_string(getpid());
   Fd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (fd.get() < 0) return FromErrno("create", temporary);
-  RETURN_IF_ERROR(WriteAll(fd.get(), content, temporary));
-  if (fsync(fd.get()) != 0) return FromErrno("flush", temporary);
-  if (rename(temporary.c_str(), path.c_str()) != 0) return FromErrno("replace", path);
-  return OkStatus();
+  Status status = WriteAll(fd.get(), content, temporary);
+  if (status.ok() && fsync(fd.get()) != 0) status = FromErrno("flush", temporary);
+  if (status.ok()) status = RenameFile(temporary, path);
+  if (!status.ok()) (void)unlink(temporary.c_str());  // what is half takes room for nothing
+  return status;
 }
 
 Result<std::unique_ptr<MappedFile>> MappedFile::Open(const std::string& path) {

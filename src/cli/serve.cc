@@ -15,6 +15,7 @@
 #include "api/service.h"
 #include "base/disk.h"
 #include "cli/report.h"
+#include "cli/serve_data.h"
 #include "cli/serve_keys.h"
 #include "cli/serve_metrics.h"
 #include "cli/signals.h"
@@ -56,6 +57,7 @@ net::HttpServerOptions ServerOptions(const ServeSettings& settings) {
   options.host = settings.host;
   options.port = settings.port;
   options.limits.connections_max = GrantedConnections(settings.connections);
+  AllowUploads(settings, options.limits);
   options.drain_paths = api::Service::DrainPaths();
   return options;
 }
@@ -207,6 +209,8 @@ base::Status RunServe(const ServeSettings& settings, const VariableReader& varia
   ASSIGN_OR_RETURN(const auto server, Listen(settings, gate));
   ASSIGN_OR_RETURN(const auto admin_server, ListenToOperators(settings, admin_gate));
 
+  FileLock data_lock;
+  ASSIGN_OR_RETURN(auto data, OpenData(settings, clock, logger, data_lock));
   ASSIGN_OR_RETURN(EngineModels models, LocateEngineModels(settings.engine, variables));
   telemetry::Metrics metrics(api::Service::RoutePatterns(), std::string(kVersion),
                              models.target.id);
@@ -226,7 +230,8 @@ base::Status RunServe(const ServeSettings& settings, const VariableReader& varia
        .clock = clock,
        .ready = [&] { return EngineReady(engine); },
        .refresh_metrics = [&] { CopyMetrics(engine.stats(), server->stats(), metrics); },
-       .grammars = &local->grammars()});
+       .grammars = &local->grammars()},
+      std::move(data));
   WeightsOwner weights(*local, clock, variables, [&](uint32_t version, const std::string& name) {
     service.AddWeights(version, name);
   });
@@ -290,6 +295,7 @@ std::unique_ptr<OptionTable> DeclareServe(CLI::App& app, ServeSettings& settings
                    "Web pages of this origin (https://host[:port]) may call; without it none but "
                    "the console's."));
   AddAdminOptions(*table, settings);
+  AddDataOptions(*table, settings);
   table->Add(Integer("drain-seconds", settings.drain_seconds, {0, 86400}, "SECONDS",
                      "How long running answers may go on after SIGTERM or Ctrl-C."));
   table->Add(Integer("connections", settings.connections, {1, 65536}, "COUNT",

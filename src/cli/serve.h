@@ -27,8 +27,12 @@ struct ServeSettings {
   std::string admin_host = "127.0.0.1";
   std::vector<std::string> admin_keys;
   std::string admin_key_file;
-  std::string pooling = "mean";  // of embeddings whose request says none: mean or last
-  std::string trace;             // file; empty: nothing is recorded
+  std::string pooling = "mean";        // of embeddings whose request says none: mean or last
+  std::string trace;                   // file; empty: nothing is recorded
+  std::string data_dir;                // of files and batches; empty: none are kept
+  uint64_t data_bytes = 16ull << 30;   // of all files in it
+  uint64_t file_bytes = 512ull << 20;  // of one
+  uint32_t batch_lines = 32;           // asked at once
   uint32_t drain_seconds = 30;
   uint32_t connections = 1024;
   std::string log_level = "info";

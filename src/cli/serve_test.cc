@@ -6,6 +6,7 @@
 
 #include "base/disk.h"
 #include "base/testing/scratch_folder.h"
+#include "cli/serve_data.h"
 #include "cli/serve_keys.h"
 
 namespace plumb::cli {
@@ -82,6 +83,36 @@ TEST(CollectAdminKeys, OperatorsAlwaysNeedAKeyOfTheirOwn) {
   settings.admin_keys.clear();
   settings.admin_key_file = "/no/such/file";
   EXPECT_EQ(CollectAdminKeys(settings, {}).status().field(), "--admin-key-file");
+}
+
+TEST(OpenData, OneServerAFolder) {
+  const base::ScratchFolder scratch;
+  const base::SystemClock clock;
+  telemetry::Logger logger({.level = telemetry::LogLevel::kOff});
+  ServeSettings settings = At("127.0.0.1");
+  FileLock none, first, second, third;
+  EXPECT_EQ(*OpenData(settings, clock, logger, none), nullptr) << "nothing is kept unasked";
+  settings.data_dir = scratch.File("a/b");
+  EXPECT_NE(*OpenData(settings, clock, logger, first), nullptr);
+  const base::Status busy = OpenData(settings, clock, logger, second).status();
+  EXPECT_EQ(busy.field(), "--data-dir");
+  EXPECT_NE(busy.message().find("another server"), std::string::npos) << busy.message();
+  ASSERT_TRUE(base::WriteFileAtomic(scratch.File("file"), "x").ok());
+  settings.data_dir = scratch.File("file");
+  EXPECT_EQ(OpenData(settings, clock, logger, third).status().field(), "--data-dir");
+}
+
+TEST(AllowUploads, OnlyWhereFilesAreKept) {
+  ServeSettings settings = At("127.0.0.1");
+  net::HttpLimits limits;
+  AllowUploads(settings, limits);
+  EXPECT_TRUE(limits.body_limits.empty());
+  settings.data_dir = "d";
+  settings.file_bytes = 1000;
+  AllowUploads(settings, limits);
+  ASSERT_EQ(limits.body_limits.size(), 1u);
+  EXPECT_EQ(limits.body_limits.front().path, "/v1/files");
+  EXPECT_GE(limits.body_limits.front().bytes_max, limits.body_bytes_max);
 }
 
 TEST(ParseSpeculation, TakesFourForms) {

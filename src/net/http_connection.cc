@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -14,6 +15,8 @@ namespace plumb::net {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;  // at once, on the stack
+// Of a file, in one go: what is not in memory is read on the I/O thread, beside other connections.
+constexpr uint64_t kFileBytesAtOnce = 128u << 10;
 
 // Thin: the destructor is what an Outbox cannot have, since the connection shares it.
 class Exchange final : public HttpExchange {
@@ -24,6 +27,9 @@ class Exchange final : public HttpExchange {
   Exchange& operator=(const Exchange&) = delete;
 
   void Respond(HttpResponse response) override { outbox_->Respond(std::move(response)); }
+  void RespondFile(HttpResponse response, std::shared_ptr<const base::MappedFile> file) override {
+    outbox_->Respond(std::move(response), std::move(file));
+  }
   void StartStream(int status, HttpHeaders headers) override {
     outbox_->StartStream(status, headers);
   }
@@ -140,7 +146,7 @@ void HttpConnection::ProcessInput() {
       if (phase_ != Phase::kBody && parser_.expects_continue()) {
         own_output_ = "HTTP/1.1 100 Continue\r\n\r\n";
       }
-      Enter(Phase::kBody, limits.body_time_max);
+      Enter(Phase::kBody, parser_.body_time_max());
       if (!CountBody(parser_.body_bytes())) {
         return Refuse(503, "The server is receiving too much at once.");
       }
@@ -220,6 +226,7 @@ void HttpConnection::Wake() {
 void HttpConnection::Flush() {
   if (write_pending_ || phase_ == Phase::kClosed) return;
   writing_.clear();
+  writing_file_.reset();
   written_ = 0;
   writing_outbox_ = false;
   if (!own_output_.empty()) {
@@ -227,7 +234,7 @@ void HttpConnection::Flush() {
   } else if (phase_ == Phase::kAnswering) {
     if (!TakeFromOutbox()) return;
   }
-  if (!writing_.empty()) return WriteSome();
+  if (writing_bytes() > 0) return WriteSome();
   if (phase_ == Phase::kRefusing) return Linger();
   if (phase_ != Phase::kAnswering) return;
   StopTimer();
@@ -236,7 +243,7 @@ void HttpConnection::Flush() {
 
 // False when the answer came to an early end, which has been dealt with.
 bool HttpConnection::TakeFromOutbox() {
-  const Outbox::Taken taken = outbox_->Take(writing_);
+  Outbox::Taken taken = outbox_->Take(writing_);
   if (taken.cut) {
     Cut();
     return false;
@@ -249,6 +256,7 @@ bool HttpConnection::TakeFromOutbox() {
     return false;
   }
   writing_outbox_ = true;
+  writing_file_ = std::move(taken.file);
   answer_ended_ = taken.ended;
   answer_keep_alive_ = taken.keep_alive;
   return true;
@@ -263,9 +271,15 @@ void HttpConnection::WriteSome() {
   write_pending_ = true;
   // In kBody (100 Continue) the body's own time keeps running.
   if (phase_ != Phase::kBody) ArmTimer(core_->options.limits.write_stall_max);
-  socket_.async_write_some(
-      asio::buffer(writing_.data() + written_, writing_.size() - written_),
-      [self = shared_from_this()](ErrorCode error, size_t size) { self->OnWritten(error, size); });
+  const uint64_t of_file = written_ < writing_.size() ? 0 : written_ - writing_.size();
+  const auto rest =
+      written_ < writing_.size()
+          ? asio::buffer(writing_.data() + written_, writing_.size() - written_)
+          : asio::buffer(writing_file_->bytes().data() + of_file,
+                         std::min<uint64_t>(writing_bytes() - written_, kFileBytesAtOnce));
+  socket_.async_write_some(rest, [self = shared_from_this()](ErrorCode error, size_t size) {
+    self->OnWritten(error, size);
+  });
 }
 
 void HttpConnection::OnWritten(ErrorCode error, size_t size) {
@@ -274,7 +288,7 @@ void HttpConnection::OnWritten(ErrorCode error, size_t size) {
   if (error) return Close(CloseKind::kReset);
   written_ += size;
   if (writing_outbox_ && outbox_) outbox_->Sent(size);
-  if (written_ < writing_.size()) return WriteSome();
+  if (written_ < writing_bytes()) return WriteSome();
   Flush();
 }
 

@@ -83,6 +83,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void Linger();
   void Close(CloseKind kind);
   void EndBusy();
+  uint64_t writing_bytes() const {
+    return writing_.size() + (writing_file_ ? writing_file_->bytes().size() : 0);
+  }
 
   const std::shared_ptr<HttpServerCore> core_;
   asio::ip::tcp::socket socket_;
@@ -98,7 +101,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::shared_ptr<Outbox> outbox_;  // while kAnswering
   std::string own_output_;          // 100 Continue and refusals
   std::string writing_;
-  size_t written_ = 0;
+  std::shared_ptr<const base::MappedFile> writing_file_;  // written after writing_; null: nothing
+  uint64_t written_ = 0;                                  // of both
   bool write_pending_ = false;
   bool writing_outbox_ = false;  // writing_ came from outbox_
   bool answer_ended_ = false;    // writing_ is the last of the answer

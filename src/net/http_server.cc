@@ -9,6 +9,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/disk.h"
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "net/asio.h"
@@ -71,6 +72,13 @@ Status CheckOptions(const HttpServerOptions& options) {
 }
 
 }  // namespace
+
+void HttpExchange::RespondFile(HttpResponse response,
+                               std::shared_ptr<const base::MappedFile> file) {
+  const auto bytes = file->bytes();
+  response.body.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  Respond(std::move(response));
+}
 
 HttpResponse HttpHandler::FormatRefusal(const HttpRefusal& refusal) const {
   return {.status = refusal.status,

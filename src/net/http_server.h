@@ -16,6 +16,10 @@
 #include "base/result.h"
 #include "net/http.h"
 
+namespace plumb::base {
+class MappedFile;  // base/disk.h
+}
+
 namespace plumb::net {
 
 // The answer to one request. Either Respond, or StartStream, Write..., EndStream; a call out of
@@ -28,6 +32,10 @@ class HttpExchange {
 
   // The whole answer. The body is not counted against output_bytes_max.
   virtual void Respond(HttpResponse response) = 0;
+  // Likewise, with the file's bytes after the body, taken from the map as the client reads them: a
+  // large file costs no memory of ours, however many ask for it. It must not shrink meanwhile.
+  // Here, for exchanges without a connection: it becomes part of the body.
+  virtual void RespondFile(HttpResponse response, std::shared_ptr<const base::MappedFile> file);
 
   // A body of unknown length: chunked (HTTP/1.1) or ended by closing (HTTP/1.0).
   virtual void StartStream(int status, HttpHeaders headers) = 0;
@@ -61,11 +69,19 @@ class HttpHandler {
   virtual HttpResponse FormatRefusal(const HttpRefusal& refusal) const;
 };
 
+// Bodies of one path that may be larger than others, as uploads of files are.
+struct BodyLimit {
+  std::string path;  // exactly
+  uint64_t bytes_max = 0;
+  base::Duration time_max = base::Seconds(60);
+};
+
 struct HttpLimits {
   uint32_t target_bytes_max = 8 << 10;   // 414
   uint32_t header_bytes_max = 32 << 10;  // 431; request line and all fields
   uint32_t header_fields_max = 100;      // 431
   uint64_t body_bytes_max = 8 << 20;     // 413
+  std::vector<BodyLimit> body_limits;    // instead of it and of body_time_max
   // Bodies not yet complete, over all connections; above it a request gets 503.
   uint64_t bodies_bytes_max = 256 << 20;
   // Bytes a client may send ahead of an unanswered request (pipelining); above it: cut.

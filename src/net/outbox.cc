@@ -77,16 +77,20 @@ void Outbox::WakeLocked() {
   wake_();
 }
 
-void Outbox::Respond(HttpResponse response) {
+void Outbox::Respond(HttpResponse response, std::shared_ptr<const base::MappedFile> file) {
   base::MutexLock lock(mutex_);
   CHECK(state_ == State::kUnanswered) << "an exchange is answered once";
   keep_alive_ = options_.keep_alive && !*options_.draining;
   state_ = State::kEnded;
   on_close_ = nullptr;
   if (closed_) return;
-  pending_ = RenderHead(response.status, response.headers, response.body.size(), options_.is_http10,
-                        keep_alive_, HttpDate(clock_.UnixSeconds()));
-  if (!options_.is_head && MayHaveBody(response.status)) pending_.append(response.body);
+  const uint64_t bytes = response.body.size() + (file ? file->bytes().size() : 0);
+  pending_ = RenderHead(response.status, response.headers, bytes, options_.is_http10, keep_alive_,
+                        HttpDate(clock_.UnixSeconds()));
+  if (!options_.is_head && MayHaveBody(response.status)) {
+    pending_.append(response.body);
+    pending_file_ = std::move(file);
+  }
   WakeLocked();
 }
 
@@ -181,8 +185,10 @@ bool Outbox::Woken() {
 Outbox::Taken Outbox::Take(std::string& bytes) {
   base::MutexLock lock(mutex_);
   bytes = std::exchange(pending_, {});
-  in_flight_bytes_ = bytes.size();
+  std::shared_ptr<const base::MappedFile> file = std::exchange(pending_file_, nullptr);
+  in_flight_bytes_ = bytes.size() + (file ? file->bytes().size() : 0);
   return {.ended = state_ == State::kEnded,
+          .file = std::move(file),
           .cut = MustCutLocked(),
           .unanswered = abandoned_ && state_ == State::kUnanswered,
           .keep_alive = keep_alive_};
@@ -199,6 +205,7 @@ std::function<void()> Outbox::Close() {
   closed_ = true;
   wake_ = nullptr;
   pending_ = {};
+  pending_file_ = nullptr;
   return std::exchange(on_close_, nullptr);
 }
 

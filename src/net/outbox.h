@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/mutex.h"
 #include "net/http_server.h"
 
@@ -40,7 +41,7 @@ class Outbox {
   Outbox(OutboxOptions options, std::function<void()> wake);
 
   // The answering side; see HttpExchange.
-  void Respond(HttpResponse response);
+  void Respond(HttpResponse response, std::shared_ptr<const base::MappedFile> file = nullptr);
   void StartStream(int status, const HttpHeaders& headers);
   bool Write(std::string_view bytes);
   void EndStream();
@@ -50,7 +51,8 @@ class Outbox {
 
   // The connection's side.
   struct Taken {
-    bool ended = false;       // after `bytes`, the answer is complete
+    bool ended = false;  // after `bytes` and `file`, the answer is complete
+    std::shared_ptr<const base::MappedFile> file;  // to be sent after `bytes`; null: none
     bool cut = false;         // output_bytes_max exceeded, or abandoned in mid-stream
     bool unanswered = false;  // abandoned before anything was sent
     bool keep_alive = false;
@@ -76,6 +78,7 @@ class Outbox {
   std::function<void()> wake_ GUARDED_BY(mutex_);  // emptied by Close
   std::function<void()> on_close_ GUARDED_BY(mutex_);
   std::string pending_ GUARDED_BY(mutex_);
+  std::shared_ptr<const base::MappedFile> pending_file_ GUARDED_BY(mutex_);  // after pending_
   uint64_t in_flight_bytes_ GUARDED_BY(mutex_) = 0;
   State state_ GUARDED_BY(mutex_) = State::kUnanswered;
   bool chunked_ GUARDED_BY(mutex_) = false;

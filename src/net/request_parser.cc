@@ -154,13 +154,20 @@ RequestParser::Phase RequestParser::ParseHeader(size_t header_bytes) {
 // disagree.
 RequestParser::Phase RequestParser::CheckFraming() {
   const HttpHeaders& headers = request_.headers;
+  uint64_t body_bytes_max = limits_.body_bytes_max;
+  body_time_max_ = limits_.body_time_max;
+  for (const BodyLimit& limit : limits_.body_limits) {
+    if (limit.path != request_.path) continue;
+    body_bytes_max = limit.bytes_max;
+    body_time_max_ = limit.time_max;
+  }
   const size_t lengths = headers.Count("Content-Length");
   const size_t encodings = headers.Count("Transfer-Encoding");
   if (lengths + encodings > 1) return Refuse(400, "The body's length is given more than once.");
   if (lengths == 1) {
     const auto length = ParseLength(*headers.Get("Content-Length"));
     if (!length) return Refuse(400, "Content-Length must be a number.");
-    if (*length > limits_.body_bytes_max) return Refuse(413, "The body is too large.");
+    if (*length > body_bytes_max) return Refuse(413, "The body is too large.");
     body_bytes_left_ = *length;
   }
   if (encodings == 1) {
@@ -168,7 +175,7 @@ RequestParser::Phase RequestParser::CheckFraming() {
     if (!EqualsIgnoreCase(*headers.Get("Transfer-Encoding"), "chunked")) {
       return Refuse(501, "The only supported Transfer-Encoding is chunked.");
     }
-    chunks_.emplace(limits_.body_bytes_max);
+    chunks_.emplace(body_bytes_max);
   }
   const size_t hosts = headers.Count("Host");
   if (hosts > 1 || (hosts == 0 && !is_http10_)) {

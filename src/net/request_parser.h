@@ -45,6 +45,7 @@ class RequestParser {
   const HttpRefusal& refusal() const { return refusal_; }
   // Valid from kBody on.
   bool expects_continue() const { return expects_continue_; }  // Expect: 100-continue, and a body
+  base::Duration body_time_max() const { return body_time_max_; }
   bool keep_alive() const { return keep_alive_; }
   bool is_http10() const { return is_http10_; }
   // Valid in kDone, once; `peer` is left to the caller.
@@ -68,6 +69,7 @@ class RequestParser {
   std::optional<ChunkDecoder> chunks_;  // with Transfer-Encoding
   HttpRequest request_;
   HttpRefusal refusal_{};
+  base::Duration body_time_max_;
   bool expects_continue_ = false;
   bool keep_alive_ = false;
   bool is_http10_ = false;

@@ -28,6 +28,9 @@ struct TalkLine {
 //   model SYNTAX               it calls tools by a template: hermes, llama, mistral, mistral-named,
 //                              or thinking, which is hermes and reasons (likewise)
 //   cors ORIGIN ...            pages of these origins may call (likewise)
+//   data                       it keeps files and batches, in a folder that it begins with empty;
+//                              files have 4096 bytes at most (likewise)
+//   restart                    the server ends, and another begins with the same folder
 //   say "text"                 what the model answers, a JSON string; one token per byte
 //   say INDEX "text"           for that sample alone
 //   chunk N                    tokens per event of the generator (1 by default; 0 = all at once)
@@ -38,9 +41,14 @@ struct TalkLine {
 //   request METHOD /path
 //   header Name: value         of the request; after `expect`, of the answer ("<any>", "<absent>")
 //   body ...                   verbatim
+//   form NAME "text"           a part of the body, which is then multipart/form-data
+//   form NAME FILENAME "text"  likewise, as a file
 //   expect STATUS
+//   await {...}                instead of expect: asks until the answer is 200 and its body like
+//                              this, for half a minute at most
 //   json {...}                 the body; members that are not written may be there as well,
 //                              "<any>" matches any value, "<absent>" no member of that name
+//   jsonl [{...}, ...]         the body's lines, each matched like json
 //   let NAME /a/0/b            the value there, in the body or the newest event; from now on
 //                              <NAME> in a path, body or expectation stands for it
 //   event {...} or [DONE]      the next server-sent event, matched like json; none may be left over

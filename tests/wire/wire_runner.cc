@@ -14,6 +14,7 @@
 
 #include "api/testing/scripted_server.h"
 #include "base/disk.h"
+#include "base/testing/scratch_folder.h"
 #include "net/http_client.h"
 #include "net/sse.h"
 #include "talk.h"
@@ -26,6 +27,8 @@ using nlohmann::json;
 
 constexpr uint32_t kContextDefault = 2048;
 constexpr uint64_t kTalkBytesMax = 1 << 20;
+constexpr base::Duration kAwaitMax = base::Seconds(30);
+constexpr const char* kBoundary = "talk-boundary";
 
 // What the generator is to do, as the talk says; read on other threads.
 class Script {
@@ -65,33 +68,42 @@ class Script {
   bool hang_ = false;
 };
 
+// What a talk says of its server before everything else.
+struct Setup {
+  std::vector<std::string> api_keys;
+  std::string model;  // its chat format and tokens; empty: a template, bytes
+  std::vector<std::string> origins;
+  uint32_t context_max = kContextDefault;  // tokens
+  std::string data_folder;                 // empty: none
+};
+
 // A server that takes its answers from a script.
 struct Server {
-  Server(std::vector<std::string> api_keys, const std::string& model,
-         std::vector<std::string> origins, uint32_t context_max)
+  Server(const Setup& setup, const Script& script)
       : http(
-            Model(model), [this](const engine::Request&, uint32_t i) { return script.Answer(i); },
-            Options(std::move(api_keys), std::move(origins), context_max)) {}
+            Model(setup.model),
+            [&script](const engine::Request&, uint32_t i) { return script.Answer(i); },
+            Options(setup)) {}
 
   static api::testing::ScriptedModel Model(const std::string& name) {
     if (name == "deepseek") return api::testing::DeepseekModel();
     if (!api::testing::ToolTemplate(name).empty()) return api::testing::ToolModel(name);
     return name == "fim" ? api::testing::FimModel() : api::testing::ByteModel();
   }
-  static api::testing::ScriptedServerOptions Options(std::vector<std::string> api_keys,
-                                                     std::vector<std::string> origins,
-                                                     uint32_t context_max) {
-    api::testing::ScriptedServerOptions options{.api_keys = std::move(api_keys),
+  static api::testing::ScriptedServerOptions Options(const Setup& setup) {
+    api::testing::ScriptedServerOptions options{.api_keys = setup.api_keys,
                                                 .model_names = {"fake"},
-                                                .context_max = context_max,
+                                                .context_max = setup.context_max,
+                                                .data_folder = setup.data_folder,
+                                                .data_limits = {},
                                                 .service = {},
                                                 .http = {.port = 0}};
-    options.service.cors = api::CorsPolicy::FromOrigins(std::move(origins)).value();
+    options.data_limits.files.file_bytes_max = 4096;
+    options.service.cors = api::CorsPolicy::FromOrigins(setup.origins).value();
     options.http.limits.body_bytes_max = 64 << 10;
     return options;
   }
 
-  Script script;
   api::testing::ScriptedServer http;
 };
 
@@ -118,27 +130,32 @@ class Player {
   std::optional<std::string> PlayRequest(const TalkLine& line) {
     if (line.word == "key") {
       if (server_) return "key comes before everything else";
-      server_ = std::make_unique<Server>(Words(line.rest), model_, origins_, context_max_);
+      setup_.api_keys = Words(line.rest);
     } else if (line.word == "model") {
       if (server_) return "model comes before everything else";
       const bool known = line.rest == "deepseek" || line.rest == "fim" ||
                          !api::testing::ToolTemplate(line.rest).empty();
       if (!known) return "no such model here";
-      model_ = line.rest;
+      setup_.model = line.rest;
     } else if (line.word == "context") {
       if (server_) return "context comes before everything else";
-      context_max_ = static_cast<uint32_t>(std::stoul(line.rest));
+      setup_.context_max = static_cast<uint32_t>(std::stoul(line.rest));
     } else if (line.word == "cors") {
       if (server_) return "cors comes before everything else";
-      origins_ = Words(line.rest);
+      setup_.origins = Words(line.rest);
+    } else if (line.word == "data") {
+      if (server_) return "data comes before everything else";
+      setup_.data_folder = scratch_.File("data");
+    } else if (line.word == "restart") {
+      server_.reset();
     } else if (line.word == "say") {
       PlaySay(line.rest);
     } else if (line.word == "chunk") {
-      server().script.Chunk(static_cast<uint32_t>(std::stoul(line.rest)));
+      script_.Chunk(static_cast<uint32_t>(std::stoul(line.rest)));
     } else if (line.word == "fail") {
       return PlayFail(line.rest);
     } else if (line.word == "hang") {
-      server().script.Hang();
+      script_.Hang();
     } else if (line.word == "idle") {
       while (server().http.service().live_requests() > 0) std::this_thread::yield();
     } else if (line.word == "drain") {
@@ -155,8 +172,12 @@ class Player {
     } else if (line.word == "body") {
       request_.body = WithNames(line.rest);
       request_.headers.Add("Content-Type", "application/json");
+    } else if (line.word == "form") {
+      AddToForm(line.rest);
     } else if (line.word == "expect") {
       return Ask(std::stoi(line.rest));
+    } else if (line.word == "await") {
+      return Await(WithNames(line.rest));
     } else {
       return "no such word before an answer";
     }
@@ -166,7 +187,7 @@ class Player {
   void PlaySay(const std::string& rest) {
     const size_t quote = rest.find('"');
     const int sample_index = quote == 0 ? -1 : std::stoi(rest);
-    server().script.Say(sample_index, json::parse(rest.substr(quote)).get<std::string>());
+    script_.Say(sample_index, json::parse(rest.substr(quote)).get<std::string>());
   }
 
   std::optional<std::string> PlayFail(const std::string& rest) {
@@ -175,10 +196,40 @@ class Player {
     const std::string message = json::parse(rest.substr(space + 1)).get<std::string>();
     for (const base::Code code : {base::Code::kDeadline, base::Code::kInternal}) {
       if (base::CodeName(code) != name) continue;
-      server().script.Fail(base::Status(code, message));
+      script_.Fail(base::Status(code, message));
       return std::nullopt;
     }
     return "no such code here";
+  }
+
+  // NAME "text" or NAME FILENAME "text": one more part of the request's form.
+  void AddToForm(const std::string& rest) {
+    const size_t quote = rest.find('"');
+    const std::vector<std::string> names = Words(rest.substr(0, quote));
+    const std::string file = names.size() > 1 ? "; filename=\"" + names[1] + "\"" : "";
+    const std::string part = std::string("--") + kBoundary +
+                             "\r\nContent-Disposition: form-data; name=\"" + names[0] + "\"" +
+                             file + "\r\n\r\n" +
+                             WithNames(json::parse(rest.substr(quote)).get<std::string>()) + "\r\n";
+    const std::string end = std::string("--") + kBoundary + "--\r\n";
+    if (request_.body.empty()) {
+      request_.headers.Add("Content-Type",
+                           std::string("multipart/form-data; boundary=") + kBoundary);
+    } else {
+      request_.body.resize(request_.body.size() - end.size());
+    }
+    request_.body += part + end;
+  }
+
+  // Asks again and again, until the answer is 200 and as it should be.
+  std::optional<std::string> Await(const std::string& expected) {
+    const base::Instant deadline = server().http.clock().Now() + kAwaitMax;
+    for (;;) {
+      if (auto why = Ask(200)) return why;
+      const auto why = Match(expected, response_.body);
+      if (!why || server().http.clock().Now() > deadline) return why;
+      std::this_thread::yield();
+    }
   }
 
   std::optional<std::string> Ask(int status) {
@@ -211,6 +262,7 @@ class Player {
       return "the header is \"" + std::string(*got) + "\"";
     }
     if (line.word == "json") return Match(WithNames(line.rest), response_.body);
+    if (line.word == "jsonl") return MatchLines(WithNames(line.rest), response_.body);
     if (line.word == "let") return PlayLet(line.rest);
     if (line.word == "event") {
       if (next_event_ == events_.size()) return "the stream ended before";
@@ -265,16 +317,26 @@ class Player {
     return Mismatch(json::parse(expected), parsed);
   }
 
+  // Each line of the body against an element of an array.
+  static std::optional<std::string> MatchLines(const std::string& expected,
+                                               const std::string& body) {
+    json lines = json::array();
+    std::istringstream in(body);
+    for (std::string text; std::getline(in, text);) {
+      lines.push_back(json::parse(text, nullptr, /*allow_exceptions=*/false));
+      if (lines.back().is_discarded()) return "not JSON: " + text;
+    }
+    return Mismatch(json::parse(expected), lines);
+  }
+
   Server& server() {
-    if (!server_)
-      server_ =
-          std::make_unique<Server>(std::vector<std::string>{}, model_, origins_, context_max_);
+    if (!server_) server_ = std::make_unique<Server>(setup_, script_);
     return *server_;
   }
 
-  std::string model_;  // its chat format and tokens; empty: a template, bytes
-  std::vector<std::string> origins_;
-  uint32_t context_max_ = kContextDefault;  // tokens
+  const base::ScratchFolder scratch_;
+  Setup setup_;
+  Script script_;
   std::unique_ptr<Server> server_;
   net::HttpClientRequest request_;
   std::string path_;

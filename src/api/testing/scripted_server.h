@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/batches.h"
 #include "api/service.h"
 #include "api/testing/byte_vocabulary.h"
 #include "api/testing/deepseek_vocabulary.h"
@@ -53,7 +54,9 @@ struct ScriptedServerOptions {
   std::vector<std::string> api_keys;
   std::vector<std::string> model_names;
   uint32_t context_max = 0;  // tokens
-  ServiceConfig service;     // its model and its generations' context are filled in
+  std::string data_folder;   // of files and batches; empty: none are kept
+  DataLimits data_limits;
+  ServiceConfig service;  // its model and its generations' context are filled in
   net::HttpServerOptions http;
 };
 
@@ -66,16 +69,18 @@ class ScriptedServer {
         keys_(tenancy::ApiKeys::FromKeys(options.api_keys).value()),
         metrics_(Service::RoutePatterns(), "0", options.model_names.front()),
         generator_(*model_.tokenizer, std::move(script)),
-        service_(Completed(options), {generator_,
-                                      *model_.tokenizer,
-                                      *model_.chat_format,
-                                      keys_,
-                                      metrics_,
-                                      logger_,
-                                      clock_,
-                                      [] { return base::OkStatus(); },
-                                      {},
-                                      &grammars_}) {
+        service_(Completed(options),
+                 {generator_,
+                  *model_.tokenizer,
+                  *model_.chat_format,
+                  keys_,
+                  metrics_,
+                  logger_,
+                  clock_,
+                  [] { return base::OkStatus(); },
+                  {},
+                  &grammars_},
+                 OpenData(options)) {
     generator_.Start();
     options.http.drain_paths = Service::DrainPaths();
     http_ = net::HttpServer::Start(std::move(options.http), service_).value();
@@ -89,6 +94,10 @@ class ScriptedServer {
   const base::Clock& clock() const { return clock_; }
 
  private:
+  std::unique_ptr<DataFolder> OpenData(const ScriptedServerOptions& options) {
+    if (options.data_folder.empty()) return nullptr;
+    return DataFolder::Open(options.data_folder, options.data_limits, clock_, logger_).value();
+  }
   static ServiceConfig Completed(const ScriptedServerOptions& options) {
     ServiceConfig config = options.service;
     config.model = {

@@ -1,0 +1,401 @@
+// Batches from their creation to their files, by a runner whose every line is answered by the test:
+// crashes between any two steps, no room, cancelling, time that is over, and turns between callers.
+#include "api/batch_runner.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "api/errors.h"
+#include "api/stored_record.h"
+#include "base/folder.h"
+#include "base/testing/scratch_folder.h"
+
+namespace plumb::api {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr base::Hash256 kOne{{1}};
+constexpr base::Hash256 kTwo{{2}};
+constexpr const char* kEndpoint = "/v1/chat/completions";
+
+std::string InputOf(int lines) {
+  std::string text;
+  for (int i = 0; i < lines; ++i) {
+    text += json{{"custom_id", "id-" + std::to_string(i)},
+                 {"method", "POST"},
+                 {"url", kEndpoint},
+                 {"body", {{"n", i}}}}
+                .dump() +
+            "\n";
+  }
+  return text;
+}
+
+// One process: its stores and its runner over a folder; lines that are sent wait in `sent`.
+struct Process {
+  Process(const std::string& folder, base::Clock& clock, BatchRunnerOptions options)
+      : files(*FileStore::Open(folder + "/files", {}, clock, logger)),
+        batches(*BatchStore::Open(folder + "/batches", {.caller_batches_max = 3}, logger)),
+        runner(options, {.files = *files,
+                         .batches = *batches,
+                         .clock = clock,
+                         .logger = logger,
+                         .send = [this](LineRequest line) { sent.push_back(std::move(line)); },
+                         .answered = [this](LineAnswer line) { done.push_back(std::move(line)); },
+                         .live = [this] { return sent.size() + others; }}) {}
+  ~Process() {
+    for (LineRequest& line : sent) line.exchange->Respond({.status = 500});
+  }
+
+  void Turn() {
+    for (LineAnswer& line : std::exchange(done, {})) runner.Take(std::move(line));
+    while (runner.Turn()) {
+    }
+  }
+  // Answers the oldest line that was sent.
+  void Answer(int status = 200, net::HttpHeaders headers = {}) {
+    ASSERT_FALSE(sent.empty());
+    LineRequest line = std::move(sent.front());
+    sent.erase(sent.begin());
+    line.exchange->Respond({.status = status,
+                            .headers = std::move(headers),
+                            .body = "{\"echo\":\n" + line.body + "}"});
+  }
+  std::string Upload(const base::Hash256& caller, const std::string& text) {
+    const std::string id = NewStoredId(kFileIdPrefix);
+    auto writer = *files->Begin(id);
+    EXPECT_TRUE(writer->Append(text).ok());
+    return (*files->Commit(std::move(writer), {.id = id, .caller = caller, .purpose = "batch"}))
+        ->id;
+  }
+  std::string Create(const base::Hash256& caller, const std::string& input) {
+    Batch batch;
+    batch.caller = caller;
+    batch.endpoint = kEndpoint;
+    batch.input_file_id = input;
+    const auto created = runner.Create(std::move(batch));
+    EXPECT_TRUE(created.ok()) << created.status().ToString();
+    return created.ok() ? (*created)->id : "";
+  }
+  std::string ContentOf(const base::Hash256& caller, const std::string& id) {
+    const StoredFile* file = files->Find(caller, id);
+    if (file == nullptr) return "";
+    const auto map = *files->Map(*file);
+    return {reinterpret_cast<const char*>(map->bytes().data()), map->bytes().size()};
+  }
+  std::vector<std::string> CustomIds(const std::string& file_id) {
+    std::vector<std::string> ids;
+    std::istringstream in(ContentOf(kOne, file_id));
+    for (std::string line; std::getline(in, line);) ids.push_back(json::parse(line)["custom_id"]);
+    return ids;
+  }
+
+  telemetry::Logger logger{{.level = telemetry::LogLevel::kOff}};
+  std::unique_ptr<FileStore> files;
+  std::unique_ptr<BatchStore> batches;
+  std::vector<LineRequest> sent;
+  std::vector<LineAnswer> done;
+  size_t others = 0;  // requests that are no lines
+  BatchRunner runner;
+};
+
+struct BatchRunnerTest : testing::Test {
+  BatchRunnerTest() { clock.Advance(base::Seconds(1000)); }  // 0 stands for no time
+  void Start(BatchRunnerOptions options = {}) {
+    process.reset();
+    process.emplace(scratch.path(), clock, options);
+  }
+  const Batch& BatchOf(const std::string& id) { return *process->batches->Find(kOne, id); }
+  std::string Begin(int lines) {
+    const std::string id = process->Create(kOne, process->Upload(kOne, InputOf(lines)));
+    process->Turn();
+    return id;
+  }
+  void FinishAll() {
+    while (!process->runner.idle()) {
+      process->Turn();
+      if (!process->sent.empty()) process->Answer();
+    }
+  }
+
+  base::ScratchFolder scratch;
+  base::ManualClock clock;
+  std::optional<Process> process;
+};
+
+TEST_F(BatchRunnerTest, AnswersStandInTheOrderOfTheInput) {
+  Start();
+  const std::string id = Begin(3);
+  ASSERT_EQ(process->sent.size(), 3u);
+  EXPECT_EQ(BatchOf(id).status, BatchStatus::kInProgress);
+  std::swap(process->sent[0], process->sent[2]);
+  process->Answer();
+  process->Turn();
+  EXPECT_EQ(BatchOf(id).counts.completed, 1u) << "told as soon as it is on the disk";
+  FinishAll();
+  const Batch& batch = BatchOf(id);
+  EXPECT_EQ(batch.status, BatchStatus::kCompleted);
+  const std::string output = process->ContentOf(kOne, batch.output_file_id);
+  EXPECT_THAT(process->CustomIds(batch.output_file_id), ElementsAre("id-0", "id-1", "id-2"));
+  const json first = json::parse(output.substr(0, output.find('\n')));
+  EXPECT_EQ(first["response"]["status_code"], 200);
+  EXPECT_EQ(first["response"]["body"]["echo"]["n"], 0);
+  EXPECT_TRUE(first["error"].is_null());
+  EXPECT_FALSE(batch.has_errors);
+  EXPECT_EQ(process->files->count(), 2u) << "input and output";
+}
+
+TEST_F(BatchRunnerTest, ErrorsGoToAFileOfTheirOwn) {
+  Start();
+  const std::string id = Begin(3);
+  process->Answer(400);
+  process->Answer(500);
+  FinishAll();
+  const Batch& batch = BatchOf(id);
+  EXPECT_EQ(batch.counts.completed, 1u);
+  EXPECT_EQ(batch.counts.failed, 2u);
+  EXPECT_THAT(process->CustomIds(batch.output_file_id), ElementsAre("id-2"));
+  EXPECT_THAT(process->CustomIds(batch.error_file_id), ElementsAre("id-0", "id-1"));
+}
+
+// After each answer, and with answers that were given but not yet taken, the process is killed.
+TEST_F(BatchRunnerTest, GoesOnAfterACrashAtAnyAnswer) {
+  constexpr int kLines = 6;
+  Start({.lines_at_once = 2});
+  const std::string id = Begin(kLines);
+  uint32_t told = 0;
+  std::map<std::string, int> asked;
+  for (int crashes = 0; !process->runner.idle(); ++crashes) {
+    ASSERT_LT(crashes, 100);
+    process->Turn();
+    EXPECT_GE(BatchOf(id).counts.completed, told) << "what was told is not taken back";
+    told = BatchOf(id).counts.completed;
+    if (!process->sent.empty()) {
+      ++asked[process->sent.front().request_id];
+      process->Answer();
+      if (crashes % 2 == 0) process->Turn();  // else the answer is lost
+      told = BatchOf(id).counts.completed;
+    }
+    Start({.lines_at_once = 2});
+    EXPECT_GE(BatchOf(id).counts.completed, told) << "before the first turn, too";
+  }
+  EXPECT_EQ(BatchOf(id).status, BatchStatus::kCompleted);
+  EXPECT_THAT(process->CustomIds(BatchOf(id).output_file_id),
+              ElementsAre("id-0", "id-1", "id-2", "id-3", "id-4", "id-5"));
+  EXPECT_EQ(asked.size(), static_cast<size_t>(kLines)) << "a line is the same request again";
+}
+
+// The end writes both files, data and record each, then the batch's record, and removes the
+// journal. A crash leaves any beginning of that.
+TEST_F(BatchRunnerTest, GoesOnAfterACrashAtAnyStepOfTheEnd) {
+  namespace fs = std::filesystem;
+  const auto copy = fs::copy_options::recursive;
+  Start();
+  const std::string id = Begin(2);
+  process->Answer(400);
+  process->Answer();
+  process->Turn();
+  EXPECT_EQ(BatchOf(id).status, BatchStatus::kCompleted);
+  // The record as it was before the end, with a journal of both lines, as a crash leaves it.
+  Batch running = BatchOf(id);
+  running.status = BatchStatus::kFinalizing;
+  running.completed_at = 0;
+  running.has_output = running.has_errors = false;
+  const std::string folder = scratch.path();
+  const base::ScratchFolder before;
+  process.reset();
+  const std::vector<std::string> made = {
+      "/files/" + running.output_file_id + ".data", "/files/" + running.output_file_id + ".json",
+      "/files/" + running.error_file_id + ".data", "/files/" + running.error_file_id + ".json"};
+  fs::copy(folder, before.path(), copy | fs::copy_options::overwrite_existing);
+  for (size_t steps = 0; steps <= made.size(); ++steps) {
+    fs::remove_all(folder);
+    fs::copy(before.path(), folder, copy);
+    for (size_t i = steps; i < made.size(); ++i) fs::remove(folder + made[i]);
+    const std::string record = folder + "/batches/" + running.id;
+    ASSERT_TRUE(base::WriteFileAtomic(record + ".json", BatchRecordJson(running)).ok());
+    auto journal = *BatchJournal::Open(record + ".journal", 2);
+    const std::vector<LineResult> results = {
+        {.line = 0, .kind = ResultKind::kError, .text = "{\"custom_id\":\"id-0\"}"},
+        {.line = 1, .text = "{\"custom_id\":\"id-1\"}"}};
+    ASSERT_TRUE(journal->Append(results).ok());
+    Start();
+    process->Turn();
+    EXPECT_TRUE(process->sent.empty()) << "nothing is asked again";
+    const Batch& batch = BatchOf(running.id);
+    EXPECT_EQ(batch.status, BatchStatus::kCompleted) << steps;
+    EXPECT_TRUE(batch.has_output && batch.has_errors);
+    EXPECT_EQ(process->files->count(), 3u) << "no file twice, after " << steps;
+    EXPECT_THAT(process->CustomIds(batch.output_file_id), ElementsAre("id-1"));
+    EXPECT_THAT(process->CustomIds(batch.error_file_id), ElementsAre("id-0"));
+    EXPECT_FALSE(fs::exists(record + ".journal"));
+    process.reset();
+  }
+}
+
+TEST_F(BatchRunnerTest, WhoIsRefusedForLackOfRoomAsksLater) {
+  Start({.lines_at_once = 1});
+  const std::string id = Begin(2);
+  process->Answer(503, {{"Retry-After", "2"}});
+  process->Turn();
+  EXPECT_TRUE(process->sent.empty()) << "it waits as it was told";
+  clock.Advance(base::Seconds(2));
+  FinishAll();
+  EXPECT_EQ(BatchOf(id).counts.completed, 2u);
+  EXPECT_EQ(BatchOf(id).counts.failed, 0u);
+}
+
+TEST_F(BatchRunnerTest, ACancelledBatchKeepsWhatIsDone) {
+  Start({.lines_at_once = 2});
+  const std::string id = Begin(3);
+  process->Answer();
+  process->Turn();
+  ASSERT_TRUE(process->runner.Cancel(BatchOf(id)).ok());
+  EXPECT_EQ(BatchOf(id).status, BatchStatus::kCancelling);
+  ASSERT_TRUE(process->runner.Cancel(BatchOf(id)).ok()) << "once more is no error";
+  process->Turn();
+  EXPECT_EQ(BatchOf(id).status, BatchStatus::kCancelling) << "a line is still under way";
+  for (const LineRequest& line : process->sent) EXPECT_TRUE(line.exchange->closed());
+  process->Answer(499);
+  process->Answer();  // had its answer before it heard
+  process->Turn();
+  const Batch& batch = BatchOf(id);
+  EXPECT_EQ(batch.status, BatchStatus::kCancelled);
+  EXPECT_EQ(batch.counts.completed, 2u);
+  EXPECT_THAT(process->CustomIds(batch.error_file_id), testing::SizeIs(1));
+  EXPECT_THAT(process->ContentOf(kOne, batch.error_file_id), HasSubstr("batch_cancelled"));
+  EXPECT_TRUE(process->runner.Cancel(batch).ok());
+}
+
+TEST_F(BatchRunnerTest, ABatchEndsWhenItsTimeIsOver) {
+  Start({.lines_at_once = 1});
+  const std::string id = Begin(2);
+  process->Answer();
+  process->Turn();
+  clock.Advance(base::Seconds(24 * 3600));
+  process->Turn();
+  ASSERT_EQ(process->sent.size(), 1u);
+  EXPECT_TRUE(process->sent.front().exchange->closed());
+  process->Answer(499);
+  process->Turn();
+  EXPECT_EQ(BatchOf(id).status, BatchStatus::kExpired);
+  EXPECT_EQ(BatchOf(id).counts.completed, 1u);
+  EXPECT_THAT(process->ContentOf(kOne, BatchOf(id).error_file_id), HasSubstr("batch_expired"));
+  EXPECT_EQ(process->runner.Cancel(BatchOf(id)).reason(), "batch_not_cancellable");
+}
+
+TEST_F(BatchRunnerTest, BatchesThatWaitAreCancelledAndExpireToo) {
+  Start({.batches_at_once = 1});
+  const std::string first = Begin(1);
+  const std::string waiting = Begin(1);
+  const std::string late = Begin(1);
+  ASSERT_TRUE(process->runner.Cancel(BatchOf(waiting)).ok());
+  Start({.batches_at_once = 1});  // over a restart, too
+  clock.Advance(base::Seconds(24 * 3600));
+  process->Turn();
+  EXPECT_EQ(BatchOf(first).status, BatchStatus::kExpired);
+  EXPECT_EQ(BatchOf(waiting).status, BatchStatus::kCancelled);
+  EXPECT_EQ(BatchOf(late).status, BatchStatus::kExpired);
+  EXPECT_TRUE(process->runner.idle());
+}
+
+TEST_F(BatchRunnerTest, BatchesTakeTurnsAndCallersGoBeforeSecondBatches) {
+  Start({.lines_at_once = 4, .batches_at_once = 2});
+  process->Create(kOne, process->Upload(kOne, InputOf(9)));
+  process->Create(kOne, process->Upload(kOne, InputOf(9)));
+  process->Create(kTwo, process->Upload(kTwo, InputOf(9)));
+  process->Turn();
+  ASSERT_EQ(process->sent.size(), 4u);
+  const auto of = [&](const base::Hash256& caller) {
+    return std::ranges::count_if(process->sent,
+                                 [&](const LineRequest& line) { return line.caller == caller; });
+  };
+  EXPECT_EQ(of(kOne), 2);
+  EXPECT_EQ(of(kTwo), 2);
+}
+
+TEST_F(BatchRunnerTest, FewLinesAreAskedWhileOthersWait) {
+  Start({.lines_at_once = 8, .lines_beside_others = 2});
+  process->others = 1;
+  Begin(20);
+  EXPECT_EQ(process->sent.size(), 2u);
+  process->others = 0;
+  process->Turn();
+  EXPECT_EQ(process->sent.size(), 8u);
+  process->others = 1;
+  for (int i = 0; i < 6; ++i) process->Answer();
+  process->Turn();
+  EXPECT_EQ(process->sent.size(), 2u) << "none is taken back, none is added";
+}
+
+TEST_F(BatchRunnerTest, APausedRunnerSendsNothing) {
+  Start();
+  process->runner.Pause();
+  const std::string id = Begin(2);
+  EXPECT_TRUE(process->sent.empty());
+  Start();
+  FinishAll();
+  EXPECT_EQ(BatchOf(id).status, BatchStatus::kCompleted);
+}
+
+TEST_F(BatchRunnerTest, TheOldestEndedBatchIsForgottenAndARunningOneNever) {
+  Start();
+  const std::string first = Begin(1);
+  FinishAll();
+  Begin(1);
+  Begin(1);
+  Begin(1);
+  EXPECT_EQ(process->batches->Find(kOne, first), nullptr);
+  Batch more;
+  more.caller = kOne;
+  EXPECT_EQ(process->runner.Create(more).status().code(), base::Code::kQuotaExceeded);
+  more.caller = kTwo;
+  EXPECT_TRUE(process->runner.Create(more).ok());
+}
+
+TEST_F(BatchRunnerTest, AnInputThatIsGoneFailsTheBatch) {
+  Start();
+  const std::string input = process->Upload(kOne, InputOf(1));
+  const std::string id = process->Create(kOne, input);
+  EXPECT_TRUE(process->runner.Uses(input));
+  ASSERT_TRUE(process->files->Remove(kOne, input).ok());
+  process->Turn();
+  EXPECT_EQ(BatchOf(id).status, BatchStatus::kFailed);
+  EXPECT_EQ(BatchOf(id).errors.front().code, "input_file_missing");
+  EXPECT_FALSE(process->runner.Uses(input));
+}
+
+TEST(BatchRecord, IsReadBackAsItWasAndNeverWhenCut) {
+  Batch batch;
+  batch.id = NewStoredId(kBatchIdPrefix);
+  batch.sequence = 7;
+  batch.caller = kTwo;
+  batch.endpoint = kEndpoint;
+  batch.input_file_id = NewStoredId(kFileIdPrefix);
+  batch.output_file_id = NewStoredId(kFileIdPrefix);
+  batch.error_file_id = NewStoredId(kFileIdPrefix);
+  batch.metadata = {{"k", "v\n"}};
+  batch.status = BatchStatus::kFailed;
+  batch.errors = {{.code = "c", .message = "m", .param = "p", .line = 3}, {.code = "d"}};
+  batch.counts = {.total = 5, .completed = 2, .failed = 1};
+  batch.created_at = 1;
+  batch.failed_at = 9;
+  batch.has_output = true;
+  batch.output_expires_after = 3600;
+  const std::string text = BatchRecordJson(batch);
+  const auto read = ReadBatchRecord(text);
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(BatchRecordJson(*read), text);
+  for (size_t size = 0; size < text.size(); ++size)
+    EXPECT_FALSE(ReadBatchRecord(text.substr(0, size)).ok()) << size;
+}
+
+}  // namespace
+}  // namespace plumb::api

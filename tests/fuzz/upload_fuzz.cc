@@ -1,0 +1,64 @@
+// tests/fuzz/upload_fuzz.cc
+// Arbitrary bytes as the form of an upload, as a batch's line and as a record on the disk. Besides
+// not crashing: what a form gives lies within it, a line's body is JSON again, and a record that is
+// taken is written as it was read.
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "api/batch_input.h"
+#include "api/batch_record.h"
+#include "api/multipart.h"
+#include "base/check.h"
+
+namespace {
+
+namespace api = plumb::api;
+
+void CheckForm(std::string_view body) {
+  const auto form = api::ReadForm("multipart/form-data; boundary=b", body);
+  if (!form.ok()) {
+    CHECK(form.status().code() == plumb::base::Code::kInvalidArgument);
+    return;
+  }
+  CHECK(form->size() <= api::kFormPartsMax);
+  for (const api::FormPart& part : *form) {
+    CHECK(!part.name.empty());
+    CHECK(part.content.data() >= body.data());
+    CHECK(part.content.data() + part.content.size() <= body.data() + body.size());
+    CHECK(part.content.find("\r\n--b") == part.content.npos);
+  }
+}
+
+void CheckLine(std::string_view text) {
+  const auto read = api::ReadBatchLine(text, "/v1/chat/completions", {});
+  if (const auto* line = std::get_if<api::BatchLine>(&read)) {
+    CHECK(!line->custom_id.empty() && line->custom_id.size() <= api::kCustomIdBytesMax);
+    CHECK(nlohmann::json::accept(line->body)) << line->body;
+    CHECK(line->body.find('\n') == line->body.npos);
+  } else {
+    CHECK(!std::get<api::BatchError>(read).code.empty());
+  }
+}
+
+void CheckRecord(std::string_view text) {
+  const auto batch = api::ReadBatchRecord(text);
+  if (!batch.ok()) return;
+  const std::string written = api::BatchRecordJson(*batch);
+  const auto again = api::ReadBatchRecord(written);
+  CHECK(again.ok()) << again.status().ToString();
+  CHECK(api::BatchRecordJson(*again) == written);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  CheckForm(text);
+  CheckLine(text);
+  CheckRecord(text);
+  return 0;
+}
