@@ -62,11 +62,21 @@ net::HttpServerOptions ServerOptions(const ServeSettings& settings) {
   return options;
 }
 
+// One key may have half of what there is room for.
+api::ResponsesStoreLimits KeptResponses(const ServeSettings& settings) {
+  const uint64_t bytes = uint64_t{settings.responses_kept_mib} << 20;
+  return {.answers_max = settings.responses_kept,
+          .bytes_max = bytes,
+          .caller_answers_max = (settings.responses_kept + 1) / 2,
+          .caller_bytes_max = (bytes + 1) / 2};
+}
+
 api::ServiceConfig ServiceConfigFor(const ServeSettings& settings, LocalEngine& local,
                                     const base::Clock& clock, api::CorsPolicy cors) {
   api::ServiceConfig config;
   config.cors = std::move(cors);
   config.version = kVersion;
+  config.responses = KeptResponses(settings);
   config.model.names.push_back(local.id());
   for (const std::string& name : settings.names) config.model.names.push_back(name);
   config.model.created = clock.UnixSeconds();
@@ -298,6 +308,11 @@ std::unique_ptr<OptionTable> DeclareServe(CLI::App& app, ServeSettings& settings
   AddDataOptions(*table, settings);
   table->Add(Integer("drain-seconds", settings.drain_seconds, {0, 86400}, "SECONDS",
                      "How long running answers may go on after SIGTERM or Ctrl-C."));
+  table->Add(Integer("responses-kept", settings.responses_kept, {0, 1 << 20}, "COUNT",
+                     "Answers of /v1/responses that are kept for previous_response_id; the oldest "
+                     "go first. 0 keeps none."));
+  table->Add(Integer("responses-kept-mib", settings.responses_kept_mib, {0, 1 << 20}, "MIB",
+                     "Memory that they may take."));
   table->Add(Integer("connections", settings.connections, {1, 65536}, "COUNT",
                      "Open connections; more are refused."));
   table->Add(Choice("log-level", settings.log_level, {"debug", "info", "warn", "error", "off"},

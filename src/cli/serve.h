@@ -28,6 +28,8 @@ struct ServeSettings {
   std::vector<std::string> admin_keys;
   std::string admin_key_file;
   std::string pooling = "mean";        // of embeddings whose request says none: mean or last
+  uint32_t responses_kept = 8192;      // answers of the Responses API
+  uint32_t responses_kept_mib = 256;   // what they may take, in MiB
   std::string trace;                   // file; empty: nothing is recorded
   std::string data_dir;                // of files and batches; empty: none are kept
   uint64_t data_bytes = 16ull << 30;   // of all files in it

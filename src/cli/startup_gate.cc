@@ -1,7 +1,11 @@
 // cli/startup_gate.cc
-// Three answers and a hand-over, behind cli/startup_gate.h.
+// Four answers and a hand-over, behind cli/startup_gate.h.
 #include "cli/startup_gate.h"
 
+#include <string>
+#include <string_view>
+
+#include "api/console.h"
 #include "api/errors.h"
 #include "api/health.h"
 
@@ -15,6 +19,32 @@ base::Status Loading() {
       .WithRetryAfterMs(kRetryAfterMs);
 }
 
+// For whoever opens the console too early: it asks again until the console is there.
+constexpr std::string_view kPage =
+    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<meta http-equiv=\"refresh\" content=\"2\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width\">\n"
+    "<meta name=\"color-scheme\" content=\"light dark\">\n"
+    "<title>plumb</title>\n</head>\n<body>\n"
+    "<p>The model is still loading; this page opens when it is there.</p>\n"
+    "<p lang=\"ko\">모델을 불러오고 있습니다. 준비되면 이 페이지가 열립니다.</p>\n"
+    "</body>\n</html>\n";
+
+net::HttpResponse LoadingPage() {
+  net::HttpResponse response = api::ErrorResponse(api::ErrorFromStatus(Loading()));
+  response.headers = {{"Content-Type", "text/html; charset=utf-8"},
+                      {"Retry-After", std::string(*response.headers.Get("Retry-After"))},
+                      {"Cache-Control", "no-store"},
+                      {"Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"},
+                      {"X-Content-Type-Options", "nosniff"}};
+  response.body = kPage;
+  return response;
+}
+
+bool Reads(net::HttpMethod method) {
+  return method == net::HttpMethod::kGet || method == net::HttpMethod::kHead;
+}
+
 }  // namespace
 
 void StartupGate::OnRequest(net::HttpRequest request, std::unique_ptr<net::HttpExchange> exchange) {
@@ -24,6 +54,8 @@ void StartupGate::OnRequest(net::HttpRequest request, std::unique_ptr<net::HttpE
     exchange->Respond(api::HealthResponse());
   } else if (request.path == "/ready") {
     exchange->Respond(api::ReadyResponse(Loading()));
+  } else if (request.path == api::kConsoleRoute && Reads(request.method)) {
+    exchange->Respond(LoadingPage());
   } else {
     exchange->Respond(api::ErrorResponse(api::ErrorFromStatus(Loading())));
   }

@@ -1,7 +1,7 @@
 // cli/startup_gate.h
 // The HTTP handler while the model loads: the port is taken at once (a port in use shows before
-// minutes of loading), /health answers, and everything else is told to come back. Then it passes
-// requests on.
+// minutes of loading), /health answers, / is a page that loads itself again, and everything else is
+// told to come back. Then it passes requests on.
 #pragma once
 
 #include <atomic>
