@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "api/errors.h"
+#include "api/header_exchange.h"
 #include "api/json.h"
 #include "api/json_fields.h"
 #include "api/json_writer.h"
+#include "api/request_id.h"
 #include "base/check.h"
 
 namespace plumb::api {
@@ -96,7 +98,10 @@ void Admin::Stop() {
   if (worker_.joinable()) worker_.Join();
 }
 
-void Admin::OnRequest(net::HttpRequest request, std::unique_ptr<net::HttpExchange> exchange) {
+void Admin::OnRequest(net::HttpRequest request, std::unique_ptr<net::HttpExchange> plain) {
+  net::HttpHeaders named;
+  AddRequestId(named, ChooseRequestId(request.headers));
+  auto exchange = std::make_unique<HeaderExchange>(std::move(plain), std::move(named));
   const auto key = parts_.keys.Check(request.headers.Get("Authorization"));
   if (!key.ok()) return exchange->Respond(ErrorResponse(ErrorFromStatus(key.status())));
   if (request.path != kWeightsRoute) {
@@ -157,7 +162,10 @@ void Admin::Do(Job job) {
 }
 
 HttpResponse Admin::FormatRefusal(const net::HttpRefusal& refusal) const {
-  return ErrorResponse(ErrorFromHttp(refusal.status, std::string(refusal.message)));
+  HttpResponse response =
+      ErrorResponse(ErrorFromHttp(refusal.status, std::string(refusal.message)));
+  AddRequestId(response.headers, DrawRequestId());
+  return response;
 }
 
 }  // namespace plumb::api

@@ -7,6 +7,7 @@
 
 #include "api/chat_prompt.h"
 #include "base/check.h"
+#include "net/sse.h"
 
 namespace plumb::api {
 
@@ -14,6 +15,12 @@ using base::Status;
 using engine::FinishReason;
 using engine::TokenEvent;
 using text::AnswerDelta;
+
+namespace {
+constexpr std::string_view kEventStream = "text/event-stream; charset=utf-8";
+constexpr std::string_view kJson = "application/json";
+constexpr std::string_view kKeepAlive = "keep-alive";  // DeepSeek's word for it
+}  // namespace
 
 // The sink as the generator sees it: one for each prompt.
 struct AnswerSink::Prompt final : engine::EventSink {
@@ -35,7 +42,8 @@ AnswerSink::AnswerSink(engine::RequestId id, std::string request_id, const Diale
       generator_(generator),
       clock_(clock),
       done_(std::move(done)),
-      start_(clock_.Now()) {
+      start_(clock_.Now()),
+      last_sent_ns_(start_.ns) {
   summary_.request_id = std::move(request_id);
   summary_.route = dialect.route();
 }
@@ -66,6 +74,40 @@ void AnswerSink::Locked(Work work) {
   if (prompt_ended) prompt_ended();
 }
 
+Status AnswerSink::Enter(tenancy::Limiter& limiter, uint32_t caller) {
+  std::lock_guard lock(mutex_);
+  CHECK(limiter_ == nullptr && samples_.empty()) << "Enter is for before everything else";
+  limiter_ = &limiter;
+  tenancy::Reservation held{.caller = caller};
+  tenancy::Limiter::Decision decision = limiter.Enter(held);
+  if (decision.status.ok()) held_ = held;
+  limit_headers_ = dialect_.LimitHeaders(decision.report, clock_.UnixSeconds());
+  return std::move(decision.status);
+}
+
+Status AnswerSink::Reserve(uint64_t tokens) {
+  std::lock_guard lock(mutex_);
+  CHECK(held_ && samples_.empty()) << "Reserve is for between Enter and Begin";
+  tenancy::Limiter::Decision decision = limiter_->Reserve(*held_, tokens);
+  limit_headers_ = dialect_.LimitHeaders(decision.report, clock_.UnixSeconds());
+  return std::move(decision.status);
+}
+
+void AnswerSink::CopyTo(std::unique_ptr<AnswerCopy> copy) {
+  std::lock_guard lock(mutex_);
+  CHECK(copy_ == nullptr && samples_.empty()) << "CopyTo is for before Begin";
+  copy_ = std::move(copy);
+}
+
+void AnswerSink::Settle() {
+  if (!held_) return;
+  const base::Code code = summary_.failure.code();
+  const bool no_room = code == base::Code::kOverloaded || code == base::Code::kUnavailable;
+  const uint64_t tokens = summary_.usage.prompt_tokens + summary_.usage.completion_tokens;
+  limiter_->Settle(*held_, {.request = tokens > 0 || !no_room, .tokens = tokens});
+  held_.reset();
+}
+
 void AnswerSink::Fail(const Status& status) {
   Locked([&] {
     CHECK(samples_finished_ == 0 && !writing_) << "Fail is for before Submit";
@@ -74,10 +116,12 @@ void AnswerSink::Fail(const Status& status) {
   });
 }
 
-void AnswerSink::AnswerNow(std::string body) {
+void AnswerSink::AnswerNow(net::HttpResponse response) {
   Locked([&] {
     CHECK(samples_.empty() && !writing_) << "AnswerNow is instead of Begin";
-    Answer(JsonResponse(std::move(body)));
+    Settle();
+    copy_.reset();
+    Answer(std::move(response));
   });
 }
 
@@ -107,7 +151,7 @@ void AnswerSink::Begin(AnswerPlan plan) {
   for (size_t i = 0; i < count; ++i) samples_[i].parser = std::move(plan_.parsers[i]);
   for (uint32_t i = 0; i < plan_.prompts; ++i)
     prompts_.push_back(std::make_unique<Prompt>(*this, i));
-  if (plan_.detached) Respond(JsonResponse(plan_.writer->Accepted()));
+  if (plan_.detached) Respond(Kept(plan_.writer->Accepted()));
 }
 
 engine::EventSink& AnswerSink::prompt(uint32_t number) {
@@ -211,20 +255,44 @@ void AnswerSink::BeginWriting() {
   plan_.writer->Begin(plan_.fingerprints->Of(weights_version_));
 }
 
+void AnswerSink::OpenStream() {
+  if (stream_open_) return;
+  stream_open_ = true;
+  net::HttpHeaders headers{{"Content-Type", std::string(kEventStream)},
+                           {"Cache-Control", "no-cache"},
+                           {"X-Accel-Buffering", "no"}};
+  AddRequestId(headers, summary_.request_id);
+  for (const auto& [name, value] : limit_headers_.fields()) headers.Add(name, value);
+  exchange_->StartStream(200, std::move(headers));
+}
+
 void AnswerSink::StartStream() {
   if (stream_started_) return;
   stream_started_ = true;
-  exchange_->StartStream(200, {{"Content-Type", "text/event-stream; charset=utf-8"},
-                               {"Cache-Control", "no-cache"},
-                               {"X-Accel-Buffering", "no"},
-                               {"X-Request-Id", summary_.request_id},
-                               {"request-id", summary_.request_id}});
+  OpenStream();
   plan_.writer->StartStream(frames_);
 }
 
+void AnswerSink::KeepAlive(base::Duration silence_max) {
+  const base::Instant now = clock_.Now();
+  if (now - base::Instant{last_sent_ns_.load()} < silence_max) return;
+  std::unique_lock lock(mutex_, std::try_to_lock);  // whoever has it is about to send
+  if (!lock || !plan_.stream || ended_) return;
+  OpenStream();
+  std::string comment;
+  net::AppendSseComment(comment, kKeepAlive);
+  Write(comment);
+}
+
 // The client being gone is no news here: OnClientLeft has told the owner.
+void AnswerSink::Write(std::string_view bytes) {
+  last_sent_ns_.store(clock_.Now().ns);
+  if (!exchange_->Write(bytes)) client_left_ = true;
+}
+
 void AnswerSink::Send() {
-  if (!frames_.empty() && !exchange_->Write(frames_)) client_left_ = true;
+  if (!frames_.empty()) Write(frames_);
+  if (copy_ != nullptr) copy_->Append(frames_);
   frames_.clear();
 }
 
@@ -234,7 +302,11 @@ void AnswerSink::Abort(const Status& status) {
   error.request_id = summary_.request_id;
   summary_.http_status = error.http_status;
   summary_.failure = status;
-  if (stream_started_) {
+  if (samples_finished_ == samples_.size()) Settle();
+  copy_.reset();
+  if (stream_open_) {
+    BeginWriting();
+    StartStream();
     plan_.writer->Fail(error, frames_);
     Send();
     exchange_->EndStream();
@@ -249,9 +321,11 @@ void AnswerSink::Abort(const Status& status) {
 }
 
 void AnswerSink::Complete() {
+  Settle();
   if (plan_.stream) {
     plan_.writer->EndStream(summary_.usage, frames_);
     Send();
+    Keep(kEventStream);
     exchange_->EndStream();
     ended_ = true;
     return;
@@ -259,11 +333,22 @@ void AnswerSink::Complete() {
   std::vector<SampleAnswer> answers;
   answers.reserve(samples_.size());
   for (Sample& sample : samples_) answers.push_back(std::move(sample.answer));
-  Answer(JsonResponse(plan_.writer->Whole(answers, summary_.usage)));
+  Answer(Kept(plan_.writer->Whole(answers, summary_.usage)));
+}
+
+net::HttpResponse AnswerSink::Kept(std::string body) {
+  if (copy_ != nullptr) copy_->Append(body);
+  Keep(kJson);
+  return JsonResponse(std::move(body));
+}
+
+void AnswerSink::Keep(std::string_view content_type) {
+  if (copy_ != nullptr) copy_->Keep(content_type);
+  copy_.reset();
 }
 
 void AnswerSink::Answer(net::HttpResponse response) {
-  CHECK(!ended_ && !stream_started_) << "answered twice";
+  CHECK(!ended_ && !stream_open_) << "answered twice";
   ended_ = true;
   if (plan_.detached) return;  // its client has long been answered
   client_left_ = client_left_ || exchange_->closed();
@@ -272,11 +357,13 @@ void AnswerSink::Answer(net::HttpResponse response) {
 
 void AnswerSink::Respond(net::HttpResponse response) {
   AddRequestId(response.headers, summary_.request_id);
+  for (const auto& [name, value] : limit_headers_.fields()) response.headers.Add(name, value);
   exchange_->Respond(std::move(response));
 }
 
 // Nobody else calls by now: every sample has ended, or none was begun.
 void AnswerSink::TellDone() {
+  Settle();
   summary_.total = clock_.Now() - start_;
   if (client_left_) {
     summary_.failure = Status(base::Code::kCancelled, "the client left");

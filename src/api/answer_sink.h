@@ -6,9 +6,11 @@
 // shape).
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,8 +19,10 @@
 #include "api/answer_writer.h"
 #include "api/dialect.h"
 #include "api/fingerprints.h"
+#include "api/idempotency.h"
 #include "engine/generator.h"
 #include "net/http_server.h"
+#include "tenancy/limiter.h"
 #include "text/answer_parser.h"
 #include "text/reasoning_meter.h"
 #include "text/tokenizer.h"
@@ -71,10 +75,17 @@ class AnswerSink final {
              const base::Clock& clock, Done done);
   ~AnswerSink();
 
+  // Before anything else: one request of the caller's limits. Then, before Begin: so many of its
+  // tokens. What is not used is given back before the end of the answer is told. Every answer from
+  // then on says what is left. Errors: tenancy::Limiter's. Borrows the limiter.
+  base::Status Enter(tenancy::Limiter& limiter, uint32_t caller);
+  base::Status Reserve(uint64_t tokens);
+  // Before Begin: the answer is also copied, and kept if it comes to its end.
+  void CopyTo(std::unique_ptr<AnswerCopy> copy);
   // Before Submit: answers with the error instead, and is done.
   void Fail(const base::Status& status);
-  // Instead of Begin and Submit: answers with that body, and is done.
-  void AnswerNow(std::string body);
+  // Instead of Begin and Submit: answers with that, and is done.
+  void AnswerNow(net::HttpResponse response);
   // Before Submit: what the events will become. A detached request's client is answered here.
   void Begin(AnswerPlan plan);
   // For the owner, before Submit: runs on an I/O thread when the client leaves early.
@@ -87,6 +98,10 @@ class AnswerSink final {
   void NotSubmitted(uint32_t first, const base::Status& status);
   // Whether the answer has ended already: what is still to come is for nobody.
   bool given_up();
+
+  // Writes a comment to a stream that has been silent for so long, and begins it where nothing was
+  // sent yet. Never waits, and calls neither the generator nor `done`.
+  void KeepAlive(base::Duration silence_max);
 
  private:
   struct Prompt;
@@ -112,8 +127,14 @@ class AnswerSink final {
   // What the text adds up to is known at the end only.
   void EndSample(uint32_t sample_index, const engine::Finish& finish);
   void BeginWriting();
-  void StartStream();
-  void Send();  // what stands in frames_
+  void OpenStream();   // its headers
+  void StartStream();  // what the writer says first
+  void Write(std::string_view bytes);
+  void Send();    // what stands in frames_
+  void Settle();  // what is held of the limits; once, when nothing more will be computed
+  // Both before the end of the answer is told, since whoever knows of it may ask again.
+  net::HttpResponse Kept(std::string body);
+  void Keep(std::string_view content_type);  // what has been copied
   void Abort(const base::Status& status);
   void Complete();
   void Answer(net::HttpResponse response);
@@ -134,13 +155,19 @@ class AnswerSink final {
   size_t samples_finished_ = 0;
   uint32_t cancels_ = 0;  // prompts that the generator is to give up
   uint32_t weights_version_ = 0;
-  bool sample_ended_ = false;  // the owner of plan_.prompt_ended is to hear of it
-  bool writing_ = false;       // the writer has begun
-  bool stream_started_ = false;
-  bool ended_ = false;  // answered to the end, or given up
+  bool sample_ended_ = false;    // the owner of plan_.prompt_ended is to hear of it
+  bool writing_ = false;         // the writer has begun
+  bool stream_open_ = false;     // its headers are out
+  bool stream_started_ = false;  // its writer has begun it
+  bool ended_ = false;           // answered to the end, or given up
   bool client_left_ = false;
   std::string frames_;
+  net::HttpHeaders limit_headers_;
+  tenancy::Limiter* limiter_ = nullptr;
+  std::optional<tenancy::Reservation> held_;
+  std::unique_ptr<AnswerCopy> copy_;  // null: none is wanted, or no more
   Summary summary_;
+  std::atomic<int64_t> last_sent_ns_;  // not guarded: KeepAlive looks before it locks
 };
 
 }  // namespace plumb::api

@@ -20,7 +20,10 @@ namespace {
 
 constexpr std::string_view kField = "--cors-origin";
 // What a page's script may read of an answer besides its body.
-constexpr std::string_view kExposed = "X-Request-Id, request-id, Retry-After";
+constexpr std::string_view kExposed =
+    "X-Request-Id, request-id, Retry-After, Idempotent-Replayed, x-ratelimit-limit-requests, "
+    "x-ratelimit-remaining-requests, x-ratelimit-reset-requests, x-ratelimit-limit-tokens, "
+    "x-ratelimit-remaining-tokens, x-ratelimit-reset-tokens";
 // "*" does not stand for Authorization.
 constexpr std::string_view kRequestHeaders = "Authorization, *";
 constexpr std::string_view kPreflightSeconds = "600";

@@ -14,6 +14,7 @@
 #include "api/answer_writer.h"
 #include "api/errors.h"
 #include "api/generation_request.h"
+#include "api/limit_headers.h"
 #include "base/hash.h"
 #include "base/result.h"
 #include "net/http.h"
@@ -24,7 +25,8 @@ namespace plumb::api {
 struct BodyOrigin {
   base::Hash256 isolation;  // engine::Request: equal for one caller's requests, and for no others
   std::string request_id;
-  engine::RequestId id{};  // of the first prompt
+  engine::RequestId id{};       // of the first prompt
+  std::string idempotency_key;  // the header's (api/idempotency.h); empty: none
 };
 
 // The prompts as the engine gets them, for whoever repeats or counts them.
@@ -64,6 +66,11 @@ class Dialect {
   // Makes the whole answer to a request that failed before its stream began.
   virtual net::HttpResponse (*error_shape() const)(const ApiError& error) { return ErrorResponse; }
   net::HttpResponse ErrorAnswer(const ApiError& error) const { return error_shape()(error); }
+  // How what the caller has left is told in its headers.
+  virtual net::HttpHeaders LimitHeaders(const tenancy::LimitReport& report,
+                                        int64_t unix_seconds) const {
+    return OpenAiLimitHeaders(report, unix_seconds);
+  }
   // The name that CheckSize's errors give the prompt and the answer's length in this dialect.
   virtual std::string_view prompt_field() const = 0;
   virtual std::string_view length_field() const = 0;

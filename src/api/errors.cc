@@ -3,6 +3,7 @@
 #include "api/errors.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "api/json_writer.h"
 
@@ -46,6 +47,18 @@ int HttpStatusOf(Code code) {
       return 500;
   }
   return 500;
+}
+
+// Where the reason says more than the code: those that HTTP has a status of its own for.
+int HttpStatusOf(const Status& status) {
+  constexpr std::pair<std::string_view, int> kReasons[] = {
+      {"request_too_large", 413},
+      {"idempotency_key_in_use", 409},
+      {"idempotency_key_reused", 422},
+  };
+  for (const auto& [reason, http_status] : kReasons)
+    if (status.reason() == reason) return http_status;
+  return HttpStatusOf(status.code());
 }
 
 std::string_view TypeOf(int http_status) {
@@ -94,8 +107,7 @@ std::string_view CodeOf(Code code) {
 
 ApiError ErrorFromStatus(const Status& status) {
   ApiError error;
-  const bool too_large = status.reason() == "request_too_large";
-  error.http_status = too_large ? 413 : HttpStatusOf(status.code());
+  error.http_status = HttpStatusOf(status);
   error.type = TypeOf(error.http_status);
   error.param = status.field();
   error.code = status.reason().empty() ? CodeOf(status.code()) : status.reason();
@@ -127,7 +139,7 @@ std::string ErrorJson(const ApiError& error) {
 net::HttpResponse ErrorResponse(const ApiError& error) {
   net::HttpResponse response{.status = error.http_status, .headers = {}, .body = ErrorJson(error)};
   response.headers.Add("Content-Type", "application/json");
-  if (error.http_status == 503 || error.http_status == 429) {
+  if (error.http_status == 503 || error.http_status == 429 || error.retry_after_ms > 0) {
     const uint32_t seconds = std::max(1u, (error.retry_after_ms + 999) / 1000);
     response.headers.Add("Retry-After", std::to_string(seconds));
   }

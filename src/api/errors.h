@@ -28,7 +28,8 @@ struct ApiError {
 // What an API makes of it: the whole answer. ErrorResponse is OpenAI's.
 using ErrorShape = net::HttpResponse (*)(const ApiError& error);
 
-// By the table in STYLE.md. 413 for reason "request_too_large". `status` is not ok.
+// By the table in STYLE.md; 413, 409 and 422 for the reasons "request_too_large",
+// "idempotency_key_in_use" and "idempotency_key_reused". `status` is not ok.
 ApiError ErrorFromStatus(const base::Status& status);
 
 // For what is decided before there is a Status: 400, 404, 405, 408, 413, 415, 431, 5xx.

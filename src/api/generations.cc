@@ -53,6 +53,11 @@ std::vector<ReadPrompt> Given(const std::vector<text::ChatPrompt>& prompts) {
   return given;
 }
 
+uint64_t DrawSeed(const BodyOrigin& origin) {
+  if (origin.idempotency_key.empty()) return base::EntropySeed() & kDrawnSeedMask;
+  return SeedOf(IdempotencyId(origin.isolation, origin.idempotency_key)) & kDrawnSeedMask;
+}
+
 }  // namespace
 
 Generations::Generations(GenerationOptions options, Parts parts)
@@ -60,6 +65,7 @@ Generations::Generations(GenerationOptions options, Parts parts)
       parts_(parts),
       fingerprints_(options_.system_fingerprint),
       token_cache_(parts.tokenizer, options_.token_cache_bytes_max),
+      idempotency_(options_.idempotency, parts_.clock),
       live_(parts.generator, options_.live_max),
       feeds_(parts.generator, live_, options_.live_max),
       queue_(options_.queue_max) {
@@ -80,15 +86,20 @@ void Generations::Stop() {
   feeds_.Stop();
 }
 
-void Generations::Handle(const Dialect& dialect, net::HttpRequest request, std::string request_id,
-                         const base::Hash256& isolation,
-                         std::unique_ptr<net::HttpExchange> exchange, Arrival arrival) {
+void Generations::Handle(const Dialect& dialect, Arrival arrival) {
   const engine::RequestId id = live_.NextId();
   auto done = [this, id](const AnswerSink::Summary& summary) { Ended(id, summary); };
-  BodyOrigin origin{.isolation = isolation, .request_id = request_id, .id = id};
-  auto sink = std::make_unique<AnswerSink>(id, std::move(request_id), dialect, std::move(exchange),
-                                           parts_.generator, parts_.clock, done);
+  arrival.origin.id = id;
+  auto sink = std::make_unique<AnswerSink>(id, arrival.origin.request_id, dialect,
+                                           std::move(arrival.exchange), parts_.generator,
+                                           parts_.clock, done);
   AnswerSink& borrowed = *sink;
+  if (parts_.limiter == nullptr) arrival.caller.reset();
+  if (arrival.caller) {
+    // Before anything is spent on the request.
+    const Status entered = sink->Enter(*parts_.limiter, *arrival.caller);
+    if (!entered.ok()) return sink->Fail(entered);
+  }
   if (!live_.Add(id, sink)) {
     sink->Fail(NoRoom("too many requests are running; try again", options_.retry_after_ms));
     return;
@@ -96,11 +107,16 @@ void Generations::Handle(const Dialect& dialect, net::HttpRequest request, std::
   borrowed.OnClientLeft([this, id] { live_.ClientLeft(id); });
   ReadJob job{.id = id,
               .dialect = &dialect,
-              .origin = std::move(origin),
-              .body = std::move(request.body),
-              .arrival = arrival};
+              .origin = std::move(arrival.origin),
+              .body = std::move(arrival.body),
+              .caller = arrival.caller,
+              .batch = arrival.batch};
   if (Enqueue(std::move(job))) return;
   borrowed.Fail(NoRoom("too many requests are waiting; try again", options_.retry_after_ms));
+}
+
+void Generations::KeepAlive() {
+  if (options_.keep_alive.ns > 0) live_.KeepAlive(options_.keep_alive);
 }
 
 bool Generations::Enqueue(ReadJob job) {
@@ -134,28 +150,77 @@ void Generations::Read(const ReadJob& job) {
   }
 }
 
-// `sink` is gone as soon as Fail has returned or the last prompt has been submitted.
+// `sink` is gone as soon as Fail or AnswerNow has returned or the last prompt has been submitted.
 void Generations::Serve(const ReadJob& job, AnswerSink& sink) {
+  const Result<bool> is_new = IsNew(job, sink);
+  if (!is_new.ok()) return sink.Fail(is_new.status());
+  if (!*is_new) return;
   Result<ReadBody> read = job.dialect->Read(job.body, job.origin);
   if (!read.ok()) return sink.Fail(read.status());
-  GenerationRequest& request = read->request;
-  if (Status status = CheckModel(request.model); !status.ok()) return sink.Fail(status);
-  if (read->answer) return sink.AnswerNow(*std::move(read->answer));
-  auto prompts = Encode(request, job);
-  if (!prompts.ok()) return sink.Fail(prompts.status());
-  if (read->count) return sink.AnswerNow(read->count(Given(*prompts)));
-  if (Status status = CheckSize(request, *prompts, *job.dialect); !status.ok())
-    return sink.Fail(status);
-  if (!request.seed_given) request.sampling.seed = base::EntropySeed() & kDrawnSeedMask;
-  AnswerPlan plan = PlanFor(job.id, *read, *prompts);
+  const Status status = Answer(job, *std::move(read), sink);
+  if (!status.ok()) sink.Fail(status);
+}
+
+Result<bool> Generations::IsNew(const ReadJob& job, AnswerSink& sink) {
+  if (job.origin.idempotency_key.empty()) return true;
+  const base::Hash256 id = IdempotencyId(job.origin.isolation, job.origin.idempotency_key);
+  ASSIGN_OR_RETURN(IdempotencyStore::Claim claim,
+                   idempotency_.Ask(id, HashOfQuestion(job.dialect->route(), job.body)));
+  if (claim.answer) {
+    sink.AnswerNow(*std::move(claim.answer));
+    return false;
+  }
+  sink.CopyTo(std::move(claim.copy));
+  return true;
+}
+
+Status Generations::Reserve(const ReadJob& job, GenerationRequest& request,
+                            const std::vector<text::ChatPrompt>& prompts, AnswerSink& sink) const {
+  if (!job.caller) return base::OkStatus();
+  uint64_t prompt_tokens = 0;
+  for (const text::ChatPrompt& prompt : prompts) prompt_tokens += prompt.tokens.size();
+  const uint64_t answers = uint64_t{request.samples} * prompts.size();
+  const uint64_t tokens_max = parts_.limiter->tokens_max(*job.caller);
+  const uint64_t room = tokens_max - std::min(tokens_max, prompt_tokens);
+  const bool fits = prompt_tokens <= tokens_max && *request.tokens_max <= room / answers;
+  if (!fits && (!request.tokens_max_clips || room < answers)) {
+    return InvalidArgument(
+               std::string(job.dialect->length_field()),
+               fmt::format("the request may take {} tokens, {} of them in the prompt, but its key "
+                           "has {} a minute: ask for a shorter answer, or shorten the prompt",
+                           prompt_tokens + answers * *request.tokens_max, prompt_tokens,
+                           tokens_max))
+        .WithReason("rate_limit_too_small");
+  }
+  if (!fits) request.tokens_max = static_cast<uint32_t>(room / answers);
+  return sink.Reserve(prompt_tokens + answers * *request.tokens_max);
+}
+
+Status Generations::Answer(const ReadJob& job, ReadBody read, AnswerSink& sink) {
+  GenerationRequest& request = read.request;
+  RETURN_IF_ERROR(CheckModel(request.model));
+  if (read.answer) {
+    sink.AnswerNow(JsonResponse(*std::move(read.answer)));
+    return base::OkStatus();
+  }
+  ASSIGN_OR_RETURN(std::vector<text::ChatPrompt> prompts, Encode(request, job));
+  if (read.count) {
+    sink.AnswerNow(JsonResponse(read.count(Given(prompts))));
+    return base::OkStatus();
+  }
+  RETURN_IF_ERROR(CheckSize(request, prompts, *job.dialect));
+  RETURN_IF_ERROR(Reserve(job, request, prompts, sink));
+  if (!request.seed_given) request.sampling.seed = DrawSeed(job.origin);
+  AnswerPlan plan = PlanFor(job.id, read, prompts);
   std::vector<engine::Request> built;
-  for (text::ChatPrompt& prompt : *prompts) {
-    auto one = Build(job, request, std::move(prompt), static_cast<uint32_t>(built.size()));
-    if (!one.ok()) return sink.Fail(one.status());
-    built.push_back(*std::move(one));
+  for (text::ChatPrompt& prompt : prompts) {
+    ASSIGN_OR_RETURN(engine::Request one,
+                     Build(job, request, std::move(prompt), static_cast<uint32_t>(built.size())));
+    built.push_back(std::move(one));
   }
   sink.Begin(std::move(plan));
   Submit(job.id, sink, std::move(built));
+  return base::OkStatus();
 }
 
 void Generations::Submit(engine::RequestId id, AnswerSink& sink,
@@ -256,10 +321,9 @@ Result<engine::Request> Generations::Build(const ReadJob& job, const GenerationR
   built.tenant = job.origin.isolation.prefix();  // who shares computed pages is one tenant
   built.speculation = request.speculation;
   built.isolation = job.origin.isolation;
-  const bool batch = job.arrival == Arrival::kBatch;
-  if (batch) built.priority = engine::Priority::kBatch;
+  if (job.batch) built.priority = engine::Priority::kBatch;
   const uint32_t deadline_ms = request.deadline_ms.value_or(options_.limits.deadline_ms_max);
-  if (!batch || request.deadline_ms)  // a batch's own time is its lines' limit
+  if (!job.batch || request.deadline_ms)  // a batch's own time is its lines' limit
     built.deadline = parts_.clock.Now() + base::Milliseconds(deadline_ms);
   return built;
 }
@@ -306,16 +370,16 @@ Status Generations::CheckSize(GenerationRequest& request,
   uint64_t longest = 0;
   for (const text::ChatPrompt& prompt : prompts)
     longest = std::max<uint64_t>(longest, prompt.tokens.size());
+  if (!request.tokens_max) request.tokens_max_clips = true;
   const bool clips = request.tokens_max_clips;
-  const uint64_t answer_min = clips ? 1 : request.tokens_max.value_or(1);
+  const uint64_t answer_min = clips ? 1 : *request.tokens_max;
   if (longest + answer_min > context) {
     return InvalidArgument(std::string(dialect.prompt_field()),
                            TooLongMessage(dialect, longest, answer_min, context))
         .WithReason("context_length_exceeded");
   }
   const auto room = static_cast<uint32_t>(context - longest);
-  if (!request.tokens_max || clips)
-    request.tokens_max = std::min(room, request.tokens_max.value_or(room));
+  if (clips) request.tokens_max = std::min(room, request.tokens_max.value_or(room));
   const uint64_t wide = 1 + request.sampling.top_logprobs;
   uint64_t logprobs = 0;
   if (request.sampling.logprobs && !request.stream)

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "api/dialect.h"
 #include "api/fingerprints.h"
 #include "api/generation_request.h"
+#include "api/idempotency.h"
 #include "api/live_requests.h"
 #include "api/prompt_feeds.h"
 #include "base/bounded_queue.h"
@@ -27,18 +29,13 @@
 #include "net/http_server.h"
 #include "telemetry/log.h"
 #include "telemetry/metrics.h"
+#include "tenancy/limiter.h"
 #include "text/chat_format.h"
 #include "text/grammar_compiler.h"
 #include "text/token_cache.h"
 #include "text/tokenizer.h"
 
 namespace plumb::api {
-
-// How a request came.
-enum class Arrival : uint8_t {
-  kClient,  // somebody waits for it
-  kBatch,   // a line of a batch: at batch priority, whatever it says, and as long as it takes
-};
 
 struct GenerationOptions {
   std::vector<std::string> model_names;  // all that requests may ask for
@@ -54,6 +51,20 @@ struct GenerationOptions {
   uint64_t token_cache_bytes_max = 64u << 20;
   // Log-probabilities that one whole (not streamed) answer may hold: samples x tokens x (1 + top).
   uint64_t whole_logprobs_max = 1u << 19;
+  IdempotencyLimits idempotency;
+  // Silence of a stream after which KeepAlive writes a comment; zero: never.
+  base::Duration keep_alive = base::Seconds(15);
+};
+
+// One request on its way in.
+struct Arrival {
+  BodyOrigin origin;  // complete but for the id
+  std::string body;
+  // Whose limits hold: the index of the key, 0 where there are no keys. Nothing: none do.
+  std::optional<uint32_t> caller;
+  std::unique_ptr<net::HttpExchange> exchange;
+  // A line of a batch: at batch priority, whatever it says, and as long as it takes.
+  bool batch = false;
 };
 
 // A resource type. Thread: any, for every method.
@@ -68,6 +79,7 @@ class Generations {
     telemetry::ApiMetrics& metrics;
     telemetry::Logger& logger;
     text::GrammarCompiler* grammars = nullptr;  // null: requests that need one are refused
+    tenancy::Limiter* limiter = nullptr;        // null: nobody has a limit
   };
 
   Generations(GenerationOptions options, Parts parts);
@@ -75,11 +87,12 @@ class Generations {
   Generations(const Generations&) = delete;
   Generations& operator=(const Generations&) = delete;
 
-  // Never blocks; the answer comes through the exchange, here (503: no room) or later. The dialect
-  // lives as long as this object. `isolation`: engine::Request.
-  void Handle(const Dialect& dialect, net::HttpRequest request, std::string request_id,
-              const base::Hash256& isolation, std::unique_ptr<net::HttpExchange> exchange,
-              Arrival arrival = Arrival::kClient);
+  // Never blocks; the answer comes through the exchange, here (503: no room; 429: a limit) or
+  // later. The dialect lives as long as this object.
+  void Handle(const Dialect& dialect, Arrival arrival);
+
+  // Writes to streams that have been silent for options.keep_alive; to be called now and then.
+  void KeepAlive();
 
   // Ends a request that is running, as when its client leaves; an unknown id is no error.
   void Cancel(engine::RequestId id) { live_.ClientLeft(id); }
@@ -101,7 +114,8 @@ class Generations {
     const Dialect* dialect;
     BodyOrigin origin;
     std::string body;
-    Arrival arrival = Arrival::kClient;
+    std::optional<uint32_t> caller;  // Arrival
+    bool batch = false;              // Arrival
   };
   // A line for the log, which the generator's thread must not write itself.
   struct LogJob {
@@ -113,13 +127,21 @@ class Generations {
   bool Enqueue(ReadJob job);
   void Read(const ReadJob& job);
   void Serve(const ReadJob& job, AnswerSink& sink);
+  // What becomes of a body that has been read; ok: the sink has been told all.
+  base::Status Answer(const ReadJob& job, ReadBody read, AnswerSink& sink);
+  // The answer that a request with this key had: then the sink is done, and false is returned.
+  base::Result<bool> IsNew(const ReadJob& job, AnswerSink& sink);
+  // Takes what the request may need of its caller's tokens, or lets it need less, where it may.
+  base::Status Reserve(const ReadJob& job, GenerationRequest& request,
+                       const std::vector<text::ChatPrompt>& prompts, AnswerSink& sink) const;
   void Ended(engine::RequestId id, const AnswerSink::Summary& summary);
   void Log(const AnswerSink::Summary& summary);
   base::Status CheckModel(const std::string& name) const;
   // The prompts as the engine takes them: of the conversation, or each raw one.
   base::Result<std::vector<text::ChatPrompt>> Encode(const GenerationRequest& request,
                                                      const ReadJob& job);
-  // Also sets request.tokens_max to what the context leaves when the caller gave none.
+  // Also sets request.tokens_max to what the context leaves when the caller gave none, which may
+  // then become less still (tokens_max_clips).
   base::Status CheckSize(GenerationRequest& request, const std::vector<text::ChatPrompt>& prompts,
                          const Dialect& dialect) const;
   base::Result<engine::Request> Build(const ReadJob& job, const GenerationRequest& request,
@@ -132,6 +154,7 @@ class Generations {
   const Parts parts_;
   Fingerprints fingerprints_;
   text::TokenCache token_cache_;
+  IdempotencyStore idempotency_;
   LiveRequests live_;
   PromptFeeds feeds_;
   base::BoundedQueue<Job> queue_;

@@ -78,6 +78,12 @@ void LiveRequests::Submitted(RequestId id) {
   if (client_left(id)) ClientLeft(id);
 }
 
+void LiveRequests::KeepAlive(base::Duration silence_max) {
+  std::lock_guard lock(mutex_);
+  for (const auto& [key, entry] : entries_)
+    if (entry.sink != nullptr) entry.sink->KeepAlive(silence_max);
+}
+
 size_t LiveRequests::size() const {
   std::lock_guard lock(mutex_);
   return entries_.size();

@@ -45,6 +45,9 @@ class LiveRequests {
   // It has all of them: the client may have left before that, when Cancel could not find them.
   void Submitted(engine::RequestId id);
 
+  // AnswerSink::KeepAlive of each. Under the lock, but it never waits.
+  void KeepAlive(base::Duration silence_max);
+
   size_t size() const;
   void CancelAll();
   // False when requests are still live after `timeout`.

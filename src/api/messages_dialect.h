@@ -26,6 +26,10 @@ class MessagesDialect final : public Dialect {
   net::HttpResponse (*error_shape() const)(const ApiError&) override {
     return MessagesErrorResponse;
   }
+  net::HttpHeaders LimitHeaders(const tenancy::LimitReport& report,
+                                int64_t unix_seconds) const override {
+    return AnthropicLimitHeaders(report, unix_seconds);
+  }
   std::string_view prompt_field() const override { return "messages"; }
   std::string_view length_field() const override { return "max_tokens"; }
   std::string TooLongMessage(uint64_t prompt_tokens, uint64_t context_max) const override;

@@ -23,6 +23,7 @@ struct Call {
   std::string request_id;
   std::string_view route;          // its pattern, empty before routing
   std::vector<std::string> names;  // what the pattern's {} stand for
+  uint32_t caller = 0;             // index of its key; 0 where there are no keys
   base::Hash256 isolation;         // engine::Request: equal for one caller's requests alone
 };
 

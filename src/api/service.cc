@@ -15,10 +15,10 @@
 #include "api/health.h"
 #include "api/multipart.h"
 #include "api/openapi.h"
+#include "api/request_id.h"
 #include "api/responses_calls.h"
 #include "base/check.h"
 #include "base/hash.h"
-#include "base/random.h"
 
 namespace plumb::api {
 
@@ -28,7 +28,6 @@ using net::HttpResponse;
 
 namespace {
 
-constexpr size_t kRequestIdBytesMax = 128;
 constexpr uint32_t kDrainRetryAfterMs = 5000;
 // The values of the label `route` in metrics; known before there is a service.
 constexpr std::string_view kRoutePatterns[] = {
@@ -60,22 +59,6 @@ constexpr std::string_view kRoutePatterns[] = {
     kOpenApiRoute,
 };
 
-// What a client may choose as its request id: it goes into headers and logs.
-bool IsRequestId(std::string_view id) {
-  const auto allowed = [](unsigned char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
-           c == '_' || c == '.';
-  };
-  return !id.empty() && id.size() <= kRequestIdBytesMax &&
-         std::all_of(id.begin(), id.end(), allowed);
-}
-
-std::string ChooseRequestId(const net::HttpRequest& request) {
-  const auto given = request.headers.Get("X-Request-Id");
-  if (given && IsRequestId(*given)) return std::string(*given);
-  return fmt::format("req-{:016x}", base::EntropySeed());
-}
-
 // A key is a tenant, as long as there are no projects: what was computed for one is not reused for
 // another.
 base::Hash256 IsolationOf(std::string_view key) {
@@ -83,9 +66,14 @@ base::Hash256 IsolationOf(std::string_view key) {
   return base::Blake3({std::as_bytes(std::span(kTag)), std::as_bytes(std::span(key))});
 }
 
+struct FoundKey {
+  std::string text;
+  uint32_t index = 0;
+};
+
 // The good key of a request, empty where none is needed. It stands in Authorization, or alone in
 // x-api-key, as Anthropic's clients send it; where both are given, one that is good is enough.
-base::Result<std::string> FindKey(const tenancy::ApiKeys& keys, const net::HttpHeaders& headers) {
+base::Result<FoundKey> FindKey(const tenancy::ApiKeys& keys, const net::HttpHeaders& headers) {
   const auto authorization = headers.Get("Authorization");
   const auto alone = headers.Get("x-api-key");
   auto found = keys.Check(authorization);
@@ -96,10 +84,10 @@ base::Result<std::string> FindKey(const tenancy::ApiKeys& keys, const net::HttpH
     if (second.ok() || !authorization) found = std::move(second);
   }
   if (!found.ok()) return std::move(found).status();
-  if (!found->has_value()) return std::string();
+  if (!found->has_value()) return FoundKey();
   const auto token = tenancy::BearerToken(credential);
   CHECK(token) << "a good key has a token";
-  return std::string(*token);
+  return FoundKey{std::string(*token), **found};
 }
 
 // What the endpoint must know of the model, from where it is already said.
@@ -168,6 +156,7 @@ Service::Service(const ServiceConfig& config, ServiceParts parts, std::unique_pt
     : model_(CompleteCard(config, parts)),
       cors_(config.cors),
       openapi_(OpenApiDocument({config.version, parts.keys.required()})),
+      hosts_(config.hosts),
       parts_(std::move(parts)),
       generation_options_(CompleteOptions(config, parts_)),
       chat_(generation_options_.limits, parts_.tokenizer),
@@ -182,7 +171,7 @@ Service::Service(const ServiceConfig& config, ServiceParts parts, std::unique_pt
       responses_count_(generation_options_.limits, responses_store_),
       generations_(generation_options_,
                    {parts_.generator, parts_.tokenizer, parts_.chat_format, parts_.clock,
-                    parts_.metrics.api, parts_.logger, parts_.grammars}),
+                    parts_.metrics.api, parts_.logger, parts_.grammars, parts_.limiter}),
       batches_(MakeBatches(std::move(data))),
       routes_(MakeRoutes()) {
   for (const Route& route : routes_)
@@ -315,10 +304,12 @@ std::unique_ptr<Batches> Service::MakeBatches(std::unique_ptr<DataFolder> data) 
 void Service::SendLine(LineRequest line) {
   for (const Dialect* dialect : BatchDialects()) {
     if (dialect->route() != line.endpoint) continue;
-    net::HttpRequest request{.method = HttpMethod::kPost, .path = std::move(line.endpoint)};
-    request.body = std::move(line.body);
-    return generations_.Handle(*dialect, std::move(request), std::move(line.request_id),
-                               line.caller, std::move(line.exchange), Arrival::kBatch);
+    return generations_.Handle(
+        *dialect, {.origin = {.isolation = line.caller, .request_id = std::move(line.request_id)},
+                   .body = std::move(line.body),
+                   .caller = {},
+                   .exchange = std::move(line.exchange),
+                   .batch = true});
   }
   line.exchange->Respond(ErrorResponse(ErrorFromHttp(404, "this endpoint is not served any more")));
 }
@@ -332,8 +323,14 @@ Route Service::AnswerRoute(const Dialect& dialect) {
     }
     if (const Status status = dialect.CheckHeaders(call.request.headers); !status.ok())
       return Refuse(call, dialect.error_shape(), ErrorFromStatus(status));
-    generations_.Handle(dialect, std::move(call.request), std::move(call.request_id),
-                        call.isolation, std::move(call.exchange));
+    auto key = IdempotencyKeyOf(call.request.headers);
+    if (!key.ok()) return Refuse(call, dialect.error_shape(), ErrorFromStatus(key.status()));
+    generations_.Handle(dialect, {.origin = {.isolation = call.isolation,
+                                             .request_id = std::move(call.request_id),
+                                             .idempotency_key = key->value_or("")},
+                                  .body = std::move(call.request.body),
+                                  .caller = call.caller,
+                                  .exchange = std::move(call.exchange)});
   };
   return {.method = HttpMethod::kPost,
           .pattern = dialect.route(),
@@ -358,10 +355,14 @@ void Service::Stop() {
 }
 
 void Service::OnRequest(net::HttpRequest request, std::unique_ptr<net::HttpExchange> exchange) {
-  Call call{.request_id = ChooseRequestId(request)};
+  Call call{.request_id = ChooseRequestId(request.headers)};
   call.exchange = cors_.Wrap(request, std::move(exchange));
   call.request = std::move(request);
   FoundRoute found = FindRoute(routes_, call.request.method, call.request.path);
+  if (const Status known = hosts_.Check(call.request.headers); !known.ok()) {
+    const ErrorShape shape = found.route != nullptr ? found.route->error : ErrorResponse;
+    return Refuse(call, shape, ErrorFromStatus(known));
+  }
   if (found.route != nullptr) {
     call.route = found.route->pattern;
     call.names = std::move(found.names);
@@ -386,7 +387,8 @@ void Service::Dispatch(const Route& route, Call call) {
   if (route.key_needed) {
     const auto key = FindKey(parts_.keys, call.request.headers);
     if (!key.ok()) return Refuse(call, route.error, ErrorFromStatus(key.status()));
-    if (!key->empty()) call.isolation = IsolationOf(*key);
+    call.caller = key->index;
+    if (!key->text.empty()) call.isolation = IsolationOf(key->text);
   }
   if (draining_.load() && !route.while_draining)
     return Refuse(call, route.error, ErrorFromStatus(Draining()));
@@ -425,8 +427,12 @@ void Service::Refuse(Call& call, ErrorShape shape, ApiError error) {
 }
 
 HttpResponse Service::FormatRefusal(const net::HttpRefusal& refusal) const {
-  if (refusal.status == 503 && draining_.load()) return ErrorResponse(ErrorFromStatus(Draining()));
-  return ErrorResponse(ErrorFromHttp(refusal.status, std::string(refusal.message)));
+  const bool drains = refusal.status == 503 && draining_.load();
+  HttpResponse response =
+      ErrorResponse(drains ? ErrorFromStatus(Draining())
+                           : ErrorFromHttp(refusal.status, std::string(refusal.message)));
+  AddRequestId(response.headers, DrawRequestId());
+  return response;
 }
 
 }  // namespace plumb::api

@@ -17,6 +17,7 @@
 #include "api/cors.h"
 #include "api/embedding_dialect.h"
 #include "api/generations.h"
+#include "api/host_policy.h"
 #include "api/messages_dialect.h"
 #include "api/models.h"
 #include "api/responses_dialect.h"
@@ -30,6 +31,7 @@
 #include "telemetry/log.h"
 #include "telemetry/metrics.h"
 #include "tenancy/api_key.h"
+#include "tenancy/limiter.h"
 #include "text/chat_format.h"
 #include "text/tokenizer.h"
 
@@ -43,6 +45,7 @@ struct ServiceConfig {
   ResponsesStoreLimits responses;
   CorsPolicy cors;            // web pages of other origins that may call
   std::string version = "0";  // of plumb, for api/openapi.h
+  HostPolicy hosts;           // what requests may call this server
 };
 
 // Borrowed for the service's life.
@@ -60,6 +63,8 @@ struct ServiceParts {
   // Copies numbers kept elsewhere into `metrics` before they are shown; may be empty. Thread: any.
   std::function<void()> refresh_metrics;
   text::GrammarCompiler* grammars = nullptr;  // null: requests that need one are refused
+  // Has the limits of every key, by its index; null: nobody has a limit.
+  tenancy::Limiter* limiter = nullptr;
 };
 
 //   route                          key needed   answers
@@ -101,6 +106,9 @@ class Service final : public net::HttpHandler {
   // Shutdown, before the generator is destroyed.
   void Stop();
 
+  // To be called about once a second: keeps the connections of waiting streams open.
+  void KeepAlive() { generations_.KeepAlive(); }
+
   // The generator is about to answer with weights of this version.
   void AddWeights(uint32_t version, std::string fingerprint) {
     generations_.AddWeights(version, std::move(fingerprint));
@@ -137,6 +145,7 @@ class Service final : public net::HttpHandler {
   const ModelCard model_;
   const CorsPolicy cors_;
   const std::string openapi_;  // the document
+  const HostPolicy hosts_;
   const ServiceParts parts_;
   const GenerationOptions generation_options_;
   const ChatDialect chat_;

@@ -17,9 +17,11 @@
 #include "cli/report.h"
 #include "cli/serve_data.h"
 #include "cli/serve_keys.h"
+#include "cli/serve_limits.h"
 #include "cli/serve_metrics.h"
 #include "cli/signals.h"
 #include "cli/startup_gate.h"
+#include "cli/ticker.h"
 #include "cli/trace_file.h"
 #include "cli/version_command.h"
 #include "cli/weights_owner.h"
@@ -28,6 +30,7 @@
 #include "telemetry/log.h"
 #include "telemetry/metrics.h"
 #include "tenancy/api_key.h"
+#include "tenancy/local_limiter.h"
 
 namespace plumb::cli {
 namespace {
@@ -71,11 +74,32 @@ api::ResponsesStoreLimits KeptResponses(const ServeSettings& settings) {
           .caller_bytes_max = (bytes + 1) / 2};
 }
 
+// Who may call, from where, how much.
+struct Callers {
+  std::vector<CallerKey> keys;
+  std::vector<tenancy::KeyLimits> limits;
+  api::CorsPolicy cors;
+  api::HostPolicy hosts;
+};
+
+base::Result<Callers> ReadCallers(const ServeSettings& settings) {
+  Callers callers;
+  ASSIGN_OR_RETURN(callers.keys, CollectKeys(settings));
+  ASSIGN_OR_RETURN(callers.limits, ReadLimits(settings.limits, callers.keys));
+  ASSIGN_OR_RETURN(callers.cors, api::CorsPolicy::FromOrigins(settings.cors_origins));
+  ASSIGN_OR_RETURN(api::HostPolicy local, api::HostPolicy::Local(settings.allowed_hosts));
+  if (callers.keys.empty()) callers.hosts = std::move(local);
+  return callers;
+}
+
 api::ServiceConfig ServiceConfigFor(const ServeSettings& settings, LocalEngine& local,
-                                    const base::Clock& clock, api::CorsPolicy cors) {
+                                    const base::Clock& clock, const Callers& callers) {
   api::ServiceConfig config;
-  config.cors = std::move(cors);
   config.version = kVersion;
+  config.cors = callers.cors;
+  config.hosts = callers.hosts;
+  config.generations.keep_alive = base::Seconds(settings.keep_alive_seconds);
+  config.generations.idempotency.bytes_max = settings.idempotency_memory;
   config.responses = KeptResponses(settings);
   config.model.names.push_back(local.id());
   for (const std::string& name : settings.names) config.model.names.push_back(name);
@@ -204,11 +228,12 @@ void Drain(uint32_t drain_seconds, Signals& signals, const base::Clock& clock,
 base::Status RunServe(const ServeSettings& settings, const VariableReader& variables) {
   IgnoreBrokenPipes();
   const base::SystemClock clock;
-  ASSIGN_OR_RETURN(const std::vector<std::string> key_texts, CollectKeys(settings));
+  ASSIGN_OR_RETURN(const Callers callers, ReadCallers(settings));
   ASSIGN_OR_RETURN(const std::vector<std::string> admin_texts,
-                   CollectAdminKeys(settings, key_texts));
-  ASSIGN_OR_RETURN(const tenancy::ApiKeys keys, tenancy::ApiKeys::FromKeys(key_texts));
-  ASSIGN_OR_RETURN(api::CorsPolicy cors, api::CorsPolicy::FromOrigins(settings.cors_origins));
+                   CollectAdminKeys(settings, callers.keys));
+  ASSIGN_OR_RETURN(const tenancy::ApiKeys keys, tenancy::ApiKeys::FromKeys(KeyTexts(callers.keys)));
+  std::optional<tenancy::LocalLimiter> limiter;
+  if (!callers.limits.empty()) limiter.emplace(callers.limits, clock);
   ASSIGN_OR_RETURN(const tenancy::ApiKeys admin_keys, tenancy::ApiKeys::FromKeys(admin_texts));
   ASSIGN_OR_RETURN(const telemetry::LogLevel level, telemetry::ParseLogLevel(settings.log_level));
   telemetry::Logger logger({.level = level, .json = settings.log_format == "json"});
@@ -230,7 +255,7 @@ base::Status RunServe(const ServeSettings& settings, const VariableReader& varia
   RETURN_IF_ERROR(CheckContext(*local, local->engine().context_max()));
   engine::Engine& engine = local->engine();
   api::Service service(
-      ServiceConfigFor(settings, *local, clock, std::move(cors)),
+      ServiceConfigFor(settings, *local, clock, callers),
       {.generator = engine,
        .tokenizer = local->tokenizer(),
        .chat_format = local->chat_format(),
@@ -240,7 +265,8 @@ base::Status RunServe(const ServeSettings& settings, const VariableReader& varia
        .clock = clock,
        .ready = [&] { return EngineReady(engine); },
        .refresh_metrics = [&] { CopyMetrics(engine.stats(), server->stats(), metrics); },
-       .grammars = &local->grammars()},
+       .grammars = &local->grammars(),
+       .limiter = limiter ? &*limiter : nullptr},
       std::move(data));
   WeightsOwner weights(*local, clock, variables, [&](uint32_t version, const std::string& name) {
     service.AddWeights(version, name);
@@ -248,6 +274,7 @@ base::Status RunServe(const ServeSettings& settings, const VariableReader& varia
   std::optional<api::Admin> admin;
   if (admin_server) admin.emplace(api::Admin::Parts{weights, admin_keys, logger, clock});
   Signals signals({SIGINT, SIGTERM});
+  std::optional<Ticker> ticker(std::in_place, [&] { service.KeepAlive(); });
   gate.Open(service);
   if (admin) admin_gate.Open(*admin);
   PrintGreeting(settings, *local, server->port(), keys.required());
@@ -258,6 +285,7 @@ base::Status RunServe(const ServeSettings& settings, const VariableReader& varia
   // What still runs ends with an error that its client can read, then the connections go.
   engine.Stop();
   service.Stop();
+  ticker.reset();
   if (admin) admin->Stop();
   for (net::HttpServer* one : {server.get(), admin_server.get()}) {
     if (one == nullptr) continue;
@@ -296,14 +324,27 @@ std::unique_ptr<OptionTable> DeclareServe(CLI::App& app, ServeSettings& settings
   table->Add(Texts("api-key", settings.api_keys, "KEY",
                    "Key that callers must send as 'Authorization: Bearer KEY'. Other users of this "
                    "machine can see flags: prefer the variable or the file."));
-  table->Add(Text("api-key-file", settings.api_key_file, "FILE",
-                  "Keys, one a line; lines that start with # are skipped."));
+  table->Add(
+      Text("api-key-file", settings.api_key_file, "FILE",
+           "Keys, one a line, each perhaps behind a name and a space; lines that start with # "
+           "are skipped."));
   table->Add(Choice("pooling", settings.pooling, {"mean", "last"},
                     "How /v1/embeddings makes one vector of a text's tokens when a request does "
                     "not say."));
   table->Add(Texts("cors-origin", settings.cors_origins, "ORIGIN",
                    "Web pages of this origin (https://host[:port]) may call; without it none but "
                    "the console's."));
+  table->Add(Texts("allowed-host", settings.allowed_hosts, "NAME",
+                   "Without keys: another name than localhost under which this server may be "
+                   "called, as behind a proxy."));
+  table->Add(Text("limits", settings.limits, "FILE",
+                  "TOML file of what each key may ask for: requests-per-minute, tokens-per-minute, "
+                  "concurrent-requests."));
+  table->Add(Integer("keep-alive", settings.keep_alive_seconds, {0, 3600}, "SECONDS",
+                     "Silence after which a waiting stream gets a comment, so that nobody closes "
+                     "its connection; 0: never."));
+  table->Add(Bytes("idempotency-memory", settings.idempotency_memory, {0, uint64_t{1} << 40}, "",
+                   "Memory for answers that are given again to the same Idempotency-Key."));
   AddAdminOptions(*table, settings);
   AddDataOptions(*table, settings);
   table->Add(Integer("drain-seconds", settings.drain_seconds, {0, 86400}, "SECONDS",

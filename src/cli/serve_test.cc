@@ -41,8 +41,29 @@ TEST(CollectKeys, ReadsAFileOfKeys) {
   ServeSettings settings = At("0.0.0.0");
   settings.api_keys = {"flag-key"};
   settings.api_key_file = path;
-  EXPECT_EQ(*CollectKeys(settings),
+  EXPECT_EQ(KeyTexts(*CollectKeys(settings)),
             (std::vector<std::string>{"flag-key", "first-key", "second-key"}));
+}
+
+TEST(CollectKeys, AKeyMayHaveAName) {
+  const base::ScratchFolder scratch;
+  const std::string path = scratch.File("keys");
+  ASSERT_TRUE(base::WriteFileAtomic(path, "alice   first-key\nsecond-key\n").ok());
+  ServeSettings settings = At("0.0.0.0");
+  settings.api_keys = {"bob_2 third-key"};
+  settings.api_key_file = path;
+  const auto keys = CollectKeys(settings);
+  ASSERT_TRUE(keys.ok());
+  EXPECT_EQ(KeyTexts(*keys), (std::vector<std::string>{"third-key", "first-key", "second-key"}));
+  EXPECT_EQ((*keys)[0].name, "bob_2");
+  EXPECT_EQ((*keys)[1].name, "alice");
+  EXPECT_EQ((*keys)[2].name, "");
+  settings.api_keys = {"alice third-key"};
+  EXPECT_EQ(CollectKeys(settings).status().message(), "--api-key: two keys are called 'alice'");
+  for (const char* bad : {"a.b third-key", "two words third-key", "alice ", " third-key"}) {
+    settings.api_keys = {bad};
+    EXPECT_EQ(CollectKeys(settings).status().field(), "--api-key") << bad;
+  }
 }
 
 TEST(CollectKeys, AFileWithoutKeysIsAMistake) {
@@ -75,8 +96,10 @@ TEST(CollectAdminKeys, OperatorsAlwaysNeedAKeyOfTheirOwn) {
   settings.admin_port = 0;
   EXPECT_EQ(CollectAdminKeys(settings, {}).status().field(), "--admin-port");
   settings.admin_keys = {"an-operators-key"};
-  EXPECT_EQ(*CollectAdminKeys(settings, {"a-callers-key"}), settings.admin_keys);
-  EXPECT_EQ(CollectAdminKeys(settings, {"a-callers-key", "an-operators-key"}).status().field(),
+  EXPECT_EQ(*CollectAdminKeys(settings, {{"", "a-callers-key"}}), settings.admin_keys);
+  EXPECT_EQ(CollectAdminKeys(settings, {{"", "a-callers-key"}, {"", "an-operators-key"}})
+                .status()
+                .field(),
             "--admin-key");
   settings.admin_keys = {"short"};
   EXPECT_EQ(CollectAdminKeys(settings, {}).status().field(), "--admin-key");

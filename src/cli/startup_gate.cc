@@ -4,10 +4,12 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "api/console.h"
 #include "api/errors.h"
 #include "api/health.h"
+#include "api/request_id.h"
 
 namespace plumb::cli {
 namespace {
@@ -45,25 +47,29 @@ bool Reads(net::HttpMethod method) {
   return method == net::HttpMethod::kGet || method == net::HttpMethod::kHead;
 }
 
+net::HttpResponse AnswerWhileLoading(const net::HttpRequest& request) {
+  if (request.path == "/health") return api::HealthResponse();
+  if (request.path == "/ready") return api::ReadyResponse(Loading());
+  if (request.path == api::kConsoleRoute && Reads(request.method)) return LoadingPage();
+  return api::ErrorResponse(api::ErrorFromStatus(Loading()));
+}
+
 }  // namespace
 
 void StartupGate::OnRequest(net::HttpRequest request, std::unique_ptr<net::HttpExchange> exchange) {
-  if (net::HttpHandler* handler = handler_.load()) {
-    handler->OnRequest(std::move(request), std::move(exchange));
-  } else if (request.path == "/health") {
-    exchange->Respond(api::HealthResponse());
-  } else if (request.path == "/ready") {
-    exchange->Respond(api::ReadyResponse(Loading()));
-  } else if (request.path == api::kConsoleRoute && Reads(request.method)) {
-    exchange->Respond(LoadingPage());
-  } else {
-    exchange->Respond(api::ErrorResponse(api::ErrorFromStatus(Loading())));
-  }
+  if (net::HttpHandler* handler = handler_.load())
+    return handler->OnRequest(std::move(request), std::move(exchange));
+  net::HttpResponse response = AnswerWhileLoading(request);
+  api::AddRequestId(response.headers, api::ChooseRequestId(request.headers));
+  exchange->Respond(std::move(response));
 }
 
 net::HttpResponse StartupGate::FormatRefusal(const net::HttpRefusal& refusal) const {
   if (const net::HttpHandler* handler = handler_.load()) return handler->FormatRefusal(refusal);
-  return api::ErrorResponse(api::ErrorFromHttp(refusal.status, std::string(refusal.message)));
+  net::HttpResponse response =
+      api::ErrorResponse(api::ErrorFromHttp(refusal.status, std::string(refusal.message)));
+  api::AddRequestId(response.headers, api::DrawRequestId());
+  return response;
 }
 
 }  // namespace plumb::cli

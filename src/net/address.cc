@@ -78,11 +78,18 @@ std::string FormatHostPort(const HostPort& address) {
                      address.port);
 }
 
+// inet_pton wants a terminator, and refuses what is not all address.
+bool IsAddress(std::string_view host) {
+  const std::string text(host);
+  if (text.find('\0') != std::string::npos) return false;
+  in_addr ignored;
+  return IsIpv6(text) || inet_pton(AF_INET, text.c_str(), &ignored) == 1;
+}
+
 bool IsLoopback(std::string_view host) {
   if (host == "localhost") return true;
-  const std::string text(
-      host);  // inet_pton wants a terminator, and refuses what is not all address
-  if (text.find('\0') != std::string::npos) return false;
+  if (!IsAddress(host)) return false;
+  const std::string text(host);
   in_addr v4;
   if (inet_pton(AF_INET, text.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
   in6_addr v6;

@@ -23,6 +23,9 @@ base::Result<HostPort> ParseHostPort(std::string_view text, const HostPort& defa
 // The inverse; brackets where needed.
 std::string FormatHostPort(const HostPort& address);
 
+// A whole IPv4 address in four decimal parts, or an IPv6 address without brackets.
+bool IsAddress(std::string_view host);
+
 // 127.0.0.0/8, ::1 (and ::ffff:127.0.0.0/104), "localhost". False for anything that is not exactly
 // one of these, other names included: what they resolve to is not known.
 bool IsLoopback(std::string_view host);

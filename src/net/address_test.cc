@@ -73,5 +73,15 @@ TEST(Address, ParsesUrls) {
   }
 }
 
+TEST(IsAddress, TakesWholeNumericAddressesOnly) {
+  using namespace std::string_view_literals;
+  for (const auto good : {"127.0.0.1"sv, "192.0.2.1"sv, "::1"sv, "2001:db8::1"sv})
+    EXPECT_TRUE(IsAddress(good)) << good;
+  for (const auto bad : {""sv, "127.1"sv, "localhost"sv, "[::1]"sv, "127.0.0.1:80"sv,
+                         " 127.0.0.1"sv, "127.0.0.1\0.example.org"sv, "0x7f.0.0.1"sv}) {
+    EXPECT_FALSE(IsAddress(bad)) << bad;
+  }
+}
+
 }  // namespace
 }  // namespace plumb::net

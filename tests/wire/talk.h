@@ -30,19 +30,27 @@ struct TalkLine {
 //   cors ORIGIN ...            pages of these origins may call (likewise)
 //   data                       it keeps files and batches, in a folder that it begins with empty;
 //                              files have 4096 bytes at most (likewise)
+//   limit NAME N               of every key, as a file of --limits names them (likewise)
+//   hosts NAME ...             it has no keys, and answers to these hosts besides local ones
+//                              (likewise)
 //   restart                    the server ends, and another begins with the same folder
 //   say "text"                 what the model answers, a JSON string; one token per byte
 //   say INDEX "text"           for that sample alone
 //   chunk N                    tokens per event of the generator (1 by default; 0 = all at once)
 //   fail CODE "message"        the generator fails after the text (kDeadline, kInternal)
 //   hang                       the generator falls silent after the text, until it is cancelled
+//   pass SECONDS               the server's clock goes on, which else stands still
 //   idle                       until every request has ended
 //   drain                      the server begins to drain
 //   request METHOD /path
 //   header Name: value         of the request; after `expect`, of the answer ("<any>", "<absent>")
+//   host NAME                  what the request says in Host, instead of where it goes
 //   body ...                   verbatim
 //   form NAME "text"           a part of the body, which is then multipart/form-data
 //   form NAME FILENAME "text"  likewise, as a file
+//   begin                      the request is sent; the talk goes on once the generator has it
+//   got "text"                 all that has come of the body of what `begin` sent, a JSON string
+//   leave                      the client of what `begin` sent closes its connection
 //   expect STATUS
 //   await {...}                instead of expect: asks until the answer is 200 and its body like
 //                              this, for half a minute at most

@@ -2,11 +2,14 @@
 // Plays one .talk file against the real service behind the real HTTP server on a loopback port,
 // with a scripted generator in place of a model. Exit 0 when everything came as expected. Format:
 // talk.h.
+#include <algorithm>
+#include <condition_variable>
 #include <iostream>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -15,6 +18,7 @@
 #include "api/testing/scripted_server.h"
 #include "base/disk.h"
 #include "base/testing/scratch_folder.h"
+#include "base/thread.h"
 #include "net/http_client.h"
 #include "net/sse.h"
 #include "talk.h"
@@ -68,43 +72,88 @@ class Script {
   bool hang_ = false;
 };
 
-// What a talk says of its server before everything else.
-struct Setup {
-  std::vector<std::string> api_keys;
-  std::string model;  // its chat format and tokens; empty: a template, bytes
-  std::vector<std::string> origins;
+// What the talk says of the server before its first request.
+struct Setting {
+  std::vector<std::string> keys;
+  std::string model;                       // its chat format and tokens; empty: a template, bytes
   uint32_t context_max = kContextDefault;  // tokens
-  std::string data_folder;                 // empty: none
+  std::vector<std::string> origins;
+  tenancy::KeyLimits limits;
+  std::optional<std::vector<std::string>> hosts;  // nothing: Host is not looked at
+  std::string data_folder;                        // empty: none
 };
 
-// A server that takes its answers from a script.
+// A server that takes its answers from a script, on a clock that stands still.
 struct Server {
-  Server(const Setup& setup, const Script& script)
+  Server(const Setting& setting, const Script& script)
       : http(
-            Model(setup.model),
+            Model(setting.model),
             [&script](const engine::Request&, uint32_t i) { return script.Answer(i); },
-            Options(setup)) {}
+            Options(setting, clock)) {}
 
   static api::testing::ScriptedModel Model(const std::string& name) {
     if (name == "deepseek") return api::testing::DeepseekModel();
     if (!api::testing::ToolTemplate(name).empty()) return api::testing::ToolModel(name);
     return name == "fim" ? api::testing::FimModel() : api::testing::ByteModel();
   }
-  static api::testing::ScriptedServerOptions Options(const Setup& setup) {
-    api::testing::ScriptedServerOptions options{.api_keys = setup.api_keys,
+  static api::testing::ScriptedServerOptions Options(const Setting& setting,
+                                                     const base::Clock& clock) {
+    api::testing::ScriptedServerOptions options{.api_keys = setting.keys,
                                                 .model_names = {"fake"},
-                                                .context_max = setup.context_max,
-                                                .data_folder = setup.data_folder,
+                                                .context_max = setting.context_max,
+                                                .data_folder = setting.data_folder,
                                                 .data_limits = {},
                                                 .service = {},
-                                                .http = {.port = 0}};
+                                                .http = {.port = 0},
+                                                .clock = &clock};
     options.data_limits.files.file_bytes_max = 4096;
-    options.service.cors = api::CorsPolicy::FromOrigins(setup.origins).value();
+    if (setting.limits.any())
+      options.limits.assign(std::max<size_t>(1, setting.keys.size()), setting.limits);
+    options.service.cors = api::CorsPolicy::FromOrigins(setting.origins).value();
+    if (setting.hosts) options.service.hosts = api::HostPolicy::Local(*setting.hosts).value();
     options.http.limits.body_bytes_max = 64 << 10;
     return options;
   }
 
+  base::ManualClock clock;
   api::testing::ScriptedServer http;
+};
+
+// A request whose answer nobody waits for, on a thread of its own.
+class Begun {
+ public:
+  Begun(net::HttpClientRequest request, const base::Clock& clock) {
+    thread_ = base::Thread("begun", [this, request = std::move(request), &clock] {
+      const net::HttpBodySink sink{.on_head = {}, .on_body = [this](std::string_view bytes) {
+                                     std::lock_guard lock(mutex_);
+                                     body_ += bytes;
+                                     changed_.notify_all();
+                                     return true;
+                                   }};
+      const base::Status ended = net::FetchStream(request, {}, clock, &cancel_, sink);
+      std::lock_guard lock(mutex_);
+      ended_ = true;
+      changed_.notify_all();
+    });
+  }
+  ~Begun() {
+    cancel_.Cancel();
+    thread_.Join();
+  }
+  // Nothing when the body is this, now or soon; else what it is.
+  std::optional<std::string> Differs(const std::string& expected) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ended_ || body_.size() >= expected.size(); });
+    return body_ == expected ? std::nullopt : std::optional("the body is " + body_);
+  }
+
+ private:
+  net::CancelToken cancel_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string body_;    // guarded by mutex_
+  bool ended_ = false;  // guarded by mutex_
+  base::Thread thread_;
 };
 
 // Plays line by line; the request is sent when `expect` is reached.
@@ -128,24 +177,9 @@ class Player {
 
  private:
   std::optional<std::string> PlayRequest(const TalkLine& line) {
-    if (line.word == "key") {
-      if (server_) return "key comes before everything else";
-      setup_.api_keys = Words(line.rest);
-    } else if (line.word == "model") {
-      if (server_) return "model comes before everything else";
-      const bool known = line.rest == "deepseek" || line.rest == "fim" ||
-                         !api::testing::ToolTemplate(line.rest).empty();
-      if (!known) return "no such model here";
-      setup_.model = line.rest;
-    } else if (line.word == "context") {
-      if (server_) return "context comes before everything else";
-      setup_.context_max = static_cast<uint32_t>(std::stoul(line.rest));
-    } else if (line.word == "cors") {
-      if (server_) return "cors comes before everything else";
-      setup_.origins = Words(line.rest);
-    } else if (line.word == "data") {
-      if (server_) return "data comes before everything else";
-      setup_.data_folder = scratch_.File("data");
+    if (IsSetting(line.word)) {
+      if (server_) return line.word + " comes before everything else";
+      return PlaySetting(line);
     } else if (line.word == "restart") {
       server_.reset();
     } else if (line.word == "say") {
@@ -169,11 +203,22 @@ class Player {
     } else if (line.word == "header") {
       const size_t colon = line.rest.find(": ");
       request_.headers.Add(line.rest.substr(0, colon), line.rest.substr(colon + 2));
+    } else if (line.word == "host") {
+      host_ = line.rest;
     } else if (line.word == "body") {
       request_.body = WithNames(line.rest);
       request_.headers.Add("Content-Type", "application/json");
     } else if (line.word == "form") {
       AddToForm(line.rest);
+    } else if (line.word == "pass") {
+      PlayPass(std::stoi(line.rest));
+    } else if (line.word == "begin") {
+      return Begin();
+    } else if (line.word == "got") {
+      if (begun_ == nullptr) return "nothing was begun";
+      return begun_->Differs(json::parse(line.rest).get<std::string>());
+    } else if (line.word == "leave") {
+      begun_.reset();
     } else if (line.word == "expect") {
       return Ask(std::stoi(line.rest));
     } else if (line.word == "await") {
@@ -182,6 +227,46 @@ class Player {
       return "no such word before an answer";
     }
     return std::nullopt;
+  }
+
+  static bool IsSetting(const std::string& word) {
+    return word == "key" || word == "model" || word == "context" || word == "cors" ||
+           word == "limit" || word == "hosts" || word == "data";
+  }
+
+  std::optional<std::string> PlaySetting(const TalkLine& line) {
+    const std::vector<std::string> words = Words(line.rest);
+    if (line.word == "key") {
+      setting_.keys = words;
+    } else if (line.word == "model") {
+      const bool known = line.rest == "deepseek" || line.rest == "fim" ||
+                         !api::testing::ToolTemplate(line.rest).empty();
+      if (!known) return "no such model here";
+      setting_.model = line.rest;
+    } else if (line.word == "context") {
+      setting_.context_max = static_cast<uint32_t>(std::stoul(line.rest));
+    } else if (line.word == "cors") {
+      setting_.origins = words;
+    } else if (line.word == "hosts") {
+      setting_.hosts = words;
+    } else if (line.word == "data") {
+      setting_.data_folder = scratch_.File("data");
+    } else {
+      const std::map<std::string, uint32_t*> limits = {
+          {"requests-per-minute", &setting_.limits.requests_per_minute},
+          {"tokens-per-minute", &setting_.limits.tokens_per_minute},
+          {"concurrent-requests", &setting_.limits.concurrent_requests}};
+      if (words.size() != 2 || !limits.contains(words[0])) return "no such limit";
+      *limits.at(words[0]) = static_cast<uint32_t>(std::stoul(words[1]));
+    }
+    return std::nullopt;
+  }
+
+  void PlayPass(int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      server().clock.Advance(base::Seconds(1));
+      server().http.service().KeepAlive();
+    }
   }
 
   void PlaySay(const std::string& rest) {
@@ -232,11 +317,26 @@ class Player {
     }
   }
 
-  std::optional<std::string> Ask(int status) {
+  std::optional<std::string> FindUrl() {
     auto url =
         net::ParseHttpUrl("http://127.0.0.1:" + std::to_string(server().http.port()) + path_);
     if (!url.ok()) return url.status().ToString();
     request_.url = *url;
+    if (host_) request_.url.host_header = *host_;
+    host_.reset();
+    return std::nullopt;
+  }
+
+  std::optional<std::string> Begin() {
+    if (auto why = FindUrl()) return why;
+    const size_t live = server().http.generator().live();
+    begun_ = std::make_unique<Begun>(request_, server().http.clock());
+    server().http.generator().WaitLive(live + 1);
+    return std::nullopt;
+  }
+
+  std::optional<std::string> Ask(int status) {
+    if (auto why = FindUrl()) return why;
     auto response = net::Fetch(request_, {}, server().http.clock(), nullptr);
     if (!response.ok()) return response.status().ToString();
     answered_ = true;
@@ -330,14 +430,16 @@ class Player {
   }
 
   Server& server() {
-    if (!server_) server_ = std::make_unique<Server>(setup_, script_);
+    if (!server_) server_ = std::make_unique<Server>(setting_, script_);
     return *server_;
   }
 
   const base::ScratchFolder scratch_;
-  Setup setup_;
+  Setting setting_;
   Script script_;
   std::unique_ptr<Server> server_;
+  std::unique_ptr<Begun> begun_;
+  std::optional<std::string> host_;  // Host of the request; nothing: where it goes
   net::HttpClientRequest request_;
   std::string path_;
   bool answered_ = false;

@@ -56,6 +56,16 @@ class FakeClient {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return gone_; });
   }
+  // What has come until now.
+  net::HttpResponse so_far() const {
+    std::lock_guard lock(mutex_);
+    return response_;
+  }
+  // Whether the answer is complete.
+  bool ended() const {
+    std::lock_guard lock(mutex_);
+    return ended_;
+  }
   bool streamed() const {
     std::lock_guard lock(mutex_);
     return streaming_;

@@ -16,6 +16,7 @@
 #include "api/testing/fake_generator.h"
 #include "api/testing/tool_templates.h"
 #include "net/http_server.h"
+#include "tenancy/local_limiter.h"
 
 namespace plumb::api::testing {
 
@@ -58,6 +59,8 @@ struct ScriptedServerOptions {
   DataLimits data_limits;
   ServiceConfig service;  // its model and its generations' context are filled in
   net::HttpServerOptions http;
+  std::vector<tenancy::KeyLimits> limits = {};  // of each key; empty: nobody has any
+  const base::Clock* clock = nullptr;           // borrowed; null: the system's
 };
 
 // A resource type. Thread: any.
@@ -69,18 +72,19 @@ class ScriptedServer {
         keys_(tenancy::ApiKeys::FromKeys(options.api_keys).value()),
         metrics_(Service::RoutePatterns(), "0", options.model_names.front()),
         generator_(*model_.tokenizer, std::move(script)),
-        service_(Completed(options),
-                 {generator_,
-                  *model_.tokenizer,
-                  *model_.chat_format,
-                  keys_,
-                  metrics_,
-                  logger_,
-                  clock_,
-                  [] { return base::OkStatus(); },
-                  {},
-                  &grammars_},
-                 OpenData(options)) {
+        clock_(options.clock != nullptr ? *options.clock : system_clock_),
+        limiter_(MakeLimiter(options.limits, clock_)),
+        service_(Completed(options), {.generator = generator_,
+                                      .tokenizer = *model_.tokenizer,
+                                      .chat_format = *model_.chat_format,
+                                      .keys = keys_,
+                                      .metrics = metrics_,
+                                      .logger = logger_,
+                                      .clock = clock_,
+                                      .ready = [] { return base::OkStatus(); },
+                                      .refresh_metrics = {},
+                                      .grammars = &grammars_,
+                                      .limiter = limiter_.get()}) {
     generator_.Start();
     options.http.drain_paths = Service::DrainPaths();
     http_ = net::HttpServer::Start(std::move(options.http), service_).value();
@@ -91,7 +95,8 @@ class ScriptedServer {
 
   uint16_t port() const { return http_->port(); }
   Service& service() { return service_; }
-  const base::Clock& clock() const { return clock_; }
+  FakeGenerator& generator() { return generator_; }
+  const base::Clock& clock() const { return system_clock_; }
 
  private:
   std::unique_ptr<DataFolder> OpenData(const ScriptedServerOptions& options) {
@@ -108,13 +113,21 @@ class ScriptedServer {
     return config;
   }
 
+  static std::unique_ptr<tenancy::LocalLimiter> MakeLimiter(
+      const std::vector<tenancy::KeyLimits>& limits, const base::Clock& clock) {
+    if (limits.empty()) return nullptr;
+    return std::make_unique<tenancy::LocalLimiter>(limits, clock);
+  }
+
   const ScriptedModel model_;
   text::GrammarCompiler grammars_{*model_.tokenizer};
   const tenancy::ApiKeys keys_;
   telemetry::Metrics metrics_;
   telemetry::Logger logger_{{.level = telemetry::LogLevel::kOff}};
-  const base::SystemClock clock_;
+  const base::SystemClock system_clock_;
   FakeGenerator generator_;
+  const base::Clock& clock_;
+  const std::unique_ptr<tenancy::LocalLimiter> limiter_;
   Service service_;
   std::unique_ptr<net::HttpServer> http_;
 };

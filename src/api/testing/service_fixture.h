@@ -26,34 +26,45 @@ constexpr uint32_t kContextMax = 4096;
 
 enum class FixtureModel { kTemplate, kDeepseek };
 
+// What stands between callers and the service; borrowed for the fixture's life where it points.
+struct FixtureEdge {
+  tenancy::Limiter* limiter = nullptr;
+  const base::Clock* clock = nullptr;  // null: the system's
+  HostPolicy hosts = {};
+};
+
 struct ServiceFixture {
   explicit ServiceFixture(FakeScript script, std::vector<std::string> api_keys = {},
                           GenerationOptions generations = {},
-                          FixtureModel model = FixtureModel::kTemplate, CorsPolicy cors = {})
+                          FixtureModel model = FixtureModel::kTemplate, CorsPolicy cors = {},
+                          FixtureEdge edge = {})
       : tokenizer(model == FixtureModel::kDeepseek ? MakeDeepseekTokenizer() : MakeByteTokenizer()),
         chat_format(model == FixtureModel::kDeepseek ? MakeDeepseekFormat(*tokenizer)
                                                      : MakeChatFormat(*tokenizer)),
         keys(tenancy::ApiKeys::FromKeys(api_keys).value()),
         generator(*tokenizer, std::move(script)),
-        service(Config(std::move(generations), std::move(cors)), {generator,
-                                                                  *tokenizer,
-                                                                  *chat_format,
-                                                                  keys,
-                                                                  metrics,
-                                                                  logger,
-                                                                  clock,
-                                                                  [this] { return ready; },
-                                                                  {}}) {
+        service(Config(std::move(generations), std::move(cors), std::move(edge.hosts)),
+                {.generator = generator,
+                 .tokenizer = *tokenizer,
+                 .chat_format = *chat_format,
+                 .keys = keys,
+                 .metrics = metrics,
+                 .logger = logger,
+                 .clock = edge.clock != nullptr ? *edge.clock : clock,
+                 .ready = [this] { return ready; },
+                 .refresh_metrics = {},
+                 .limiter = edge.limiter}) {
     generator.Start();
   }
 
-  static ServiceConfig Config(GenerationOptions generations, CorsPolicy cors) {
+  static ServiceConfig Config(GenerationOptions generations, CorsPolicy cors, HostPolicy hosts) {
     generations.system_fingerprint = "plumb-test";
     generations.context_max = kContextMax;
     return {.model = {.names = {"fake", "alias/of-fake"}, .created = 7, .context_max = kContextMax},
             .generations = std::move(generations),
             .embeddings = {.dimensions = kFakeDimensions},
-            .cors = std::move(cors)};
+            .cors = std::move(cors),
+            .hosts = std::move(hosts)};
   }
 
   // Sends; the answer comes to `client`.
