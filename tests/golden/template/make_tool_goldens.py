@@ -99,8 +99,8 @@ def main():
     text = json.dumps(expected, ensure_ascii=False, indent=1) + "\n"
     (HERE / "tool_expected.json").write_text(text, encoding="utf-8")
     manifest = {
-        "what": f"{len(SYNTAXES)} chat templates of PyPI sdist llama-cpp-python==0.3.36, rendered for 6 "
-                "conversations with tools",
+        "what": f"{len(SYNTAXES)} chat templates of PyPI sdist llama-cpp-python==0.3.36, rendered "
+                "for 6 conversations with tools",
         "tool": f"jinja2 {jinja2.__version__}, Python {sys.version.split()[0]}",
         "command": "python3 make_tool_goldens.py TEMPLATES_FOLDER",
         "date": datetime.date.today().isoformat()}
