@@ -1,3 +1,4 @@
+// api/batch_journal.cc
 // See batch_journal.h. A record: "00000007 o 0000001234 <64 hexadecimal digits>\n" and the text
 // with its line break; the digits hash the head before them and the text.
 #include "api/batch_journal.h"

@@ -1,3 +1,4 @@
+// api/batch_runner_test.cc
 // Batches from their creation to their files, by a runner whose every line is answered by the test:
 // crashes between any two steps, no room, cancelling, time that is over, and turns between callers.
 #include "api/batch_runner.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string>
 
-#include "api/errors.h"
 #include "api/embedded_files.h"
+#include "api/errors.h"
 #include "base/check.h"
 
 namespace plumb::api {

@@ -9,8 +9,8 @@
 #include <set>
 #include <string>
 
-#include "api/testing/service_fixture.h"
 #include "api/embedded_files.h"
+#include "api/testing/service_fixture.h"
 
 namespace plumb::api {
 namespace {

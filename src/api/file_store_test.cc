@@ -1,3 +1,4 @@
+// api/file_store_test.cc
 // The store of files: whose they are, what is left of them after a crash at any moment, and what
 // it does when there is no room.
 #include "api/file_store.h"

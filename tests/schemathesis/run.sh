@@ -4,8 +4,7 @@
 # Usage: tests/schemathesis/run.sh [--minutes N (2)] [--seed N (1)]
 # A scripted generator answers, so that no model is needed. Not used: positive_data_acceptance,
 # since fields exclude each other and contexts are finite in ways that no schema can say; an
-# operation that never answers 2xx fails the run instead. Reports: build/schemathesis/.
-# Environment: PLUMB_BUILD (build/release).
+# operation without a 2xx fails the run. Reports: build/schemathesis/. Binaries: $PLUMB_BUILD.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -49,6 +48,7 @@ fi
 
 # The server ends with its standard input, which this shell holds.
 coproc SERVER { exec "$server" --deepseek --key "$key"; }
+# shellcheck disable=SC2153  # coproc assigns it
 server_pid=$SERVER_PID
 read -r url <&"${SERVER[0]}"
 
