@@ -85,7 +85,7 @@ struct Setting {
 
 // A server that takes its answers from a script, on a clock that stands still.
 struct Server {
-  Server(const Setting& setting, const Script& script)
+  Server(const Setting& setting, const Script& script, const base::Clock& clock)
       : http(
             Model(setting.model),
             [&script](const engine::Request&, uint32_t i) { return script.Answer(i); },
@@ -115,7 +115,6 @@ struct Server {
     return options;
   }
 
-  base::ManualClock clock;
   api::testing::ScriptedServer http;
 };
 
@@ -159,6 +158,8 @@ class Begun {
 // Plays line by line; the request is sent when `expect` is reached.
 class Player {
  public:
+  Player() { clock_.Advance(base::Seconds(1)); }  // no time is 0: that stands for none
+
   // False: a line did not hold; `error` says why.
   bool Play(const TalkLine& line, std::string& error) {
     const std::optional<std::string> why = answered_ ? PlayAnswer(line) : PlayRequest(line);
@@ -264,7 +265,7 @@ class Player {
 
   void PlayPass(int seconds) {
     for (int i = 0; i < seconds; ++i) {
-      server().clock.Advance(base::Seconds(1));
+      clock_.Advance(base::Seconds(1));
       server().http.service().KeepAlive();
     }
   }
@@ -430,13 +431,14 @@ class Player {
   }
 
   Server& server() {
-    if (!server_) server_ = std::make_unique<Server>(setting_, script_);
+    if (!server_) server_ = std::make_unique<Server>(setting_, script_, clock_);
     return *server_;
   }
 
   const base::ScratchFolder scratch_;
   Setting setting_;
   Script script_;
+  base::ManualClock clock_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<Begun> begun_;
   std::optional<std::string> host_;  // Host of the request; nothing: where it goes

@@ -74,17 +74,19 @@ class ScriptedServer {
         generator_(*model_.tokenizer, std::move(script)),
         clock_(options.clock != nullptr ? *options.clock : system_clock_),
         limiter_(MakeLimiter(options.limits, clock_)),
-        service_(Completed(options), {.generator = generator_,
-                                      .tokenizer = *model_.tokenizer,
-                                      .chat_format = *model_.chat_format,
-                                      .keys = keys_,
-                                      .metrics = metrics_,
-                                      .logger = logger_,
-                                      .clock = clock_,
-                                      .ready = [] { return base::OkStatus(); },
-                                      .refresh_metrics = {},
-                                      .grammars = &grammars_,
-                                      .limiter = limiter_.get()}) {
+        service_(Completed(options),
+                 {.generator = generator_,
+                  .tokenizer = *model_.tokenizer,
+                  .chat_format = *model_.chat_format,
+                  .keys = keys_,
+                  .metrics = metrics_,
+                  .logger = logger_,
+                  .clock = clock_,
+                  .ready = [] { return base::OkStatus(); },
+                  .refresh_metrics = {},
+                  .grammars = &grammars_,
+                  .limiter = limiter_.get()},
+                 OpenData(options)) {
     generator_.Start();
     options.http.drain_paths = Service::DrainPaths();
     http_ = net::HttpServer::Start(std::move(options.http), service_).value();

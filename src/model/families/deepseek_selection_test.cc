@@ -127,7 +127,7 @@ class DeepseekSelectionTest : public testing::Test {
   IndexerWeights weights_;
   DeepseekSelection selection_;
   std::optional<DeepseekRotary> rotary_;
-  DeepseekBatch batch_{{kPositions, kPositions, kPositions, 1}};
+  DeepseekBatch batch_{{kPositions, kPositions, kPositions, 1, kHidden}};
 };
 
 TEST_F(DeepseekSelectionTest, TheCandidateSourceChoosesAmongAllRows) {
