@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # /openapi.json against the server that gives it: schemathesis asks every endpoint what the document
 # allows and forbids, and checks statuses, content types, headers, bodies and events of streams.
-# Usage: tests/schemathesis/run.sh [--minutes N (2)] [--seed N (1)]
+# Usage: tests/schemathesis/run.sh [--minutes N (5)] [--seed N (1)]
 # A scripted generator answers, so that no model is needed. Not used: positive_data_acceptance,
 # since fields exclude each other and contexts are finite in ways that no schema can say; an
 # operation without a 2xx fails the run. Reports: build/schemathesis/. Binaries: $PLUMB_BUILD.
@@ -12,7 +12,7 @@ root=$(cd "$here/../.." && pwd)
 build=$(realpath -m "${PLUMB_BUILD:-$root/build/release}")
 work=$root/build/schemathesis
 key=schemathesis-key-of-tests
-minutes=2
+minutes=5
 seed=1
 
 say() { echo "schemathesis: $*" >&2; }
