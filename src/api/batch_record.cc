@@ -2,6 +2,7 @@
 // See batch_record.h.
 #include "api/batch_record.h"
 
+#include <algorithm>
 #include <array>
 
 #include "api/json_writer.h"
@@ -123,6 +124,12 @@ Status ReadState(const StoredRecord& record, Batch& batch) {
   for (const TimeField& time : kTimes) {
     ASSIGN_OR_RETURN(batch.*time.value, record.Integer(time.name, {0, INT64_MAX}));
   }
+  const bool begun =
+      batch.status == BatchStatus::kInProgress || batch.status == BatchStatus::kFinalizing;
+  if (begun && batch.in_progress_at == 0)
+    return InvalidArgument("in_progress_at", "the batch is under way and has not begun");
+  if (batch.status == BatchStatus::kCancelling && batch.cancelling_at == 0)
+    return InvalidArgument("cancelling_at", "the batch is being cancelled and nobody asked");
   return ReadErrors(record.Find("errors"), batch);
 }
 
@@ -144,6 +151,8 @@ bool HasEnded(BatchStatus status) {
   return status == BatchStatus::kCompleted || status == BatchStatus::kFailed ||
          status == BatchStatus::kCancelled || status == BatchStatus::kExpired;
 }
+
+int64_t BatchNow(const base::Clock& clock) { return std::max<int64_t>(1, clock.UnixSeconds()); }
 
 std::string BatchJson(const Batch& batch) {
   std::string out;

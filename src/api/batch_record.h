@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/result.h"
 
@@ -76,10 +77,13 @@ struct Batch {
   int64_t cancelled_at = 0;
 };
 
+// Now, as a moment of a batch: never 0, which stands for "not yet".
+int64_t BatchNow(const base::Clock& clock);
+
 // OpenAI's object.
 std::string BatchJson(const Batch& batch);
 
-// The same for our disk, and back. kInvalidArgument: damaged.
+// The same for our disk, and back. kInvalidArgument: damaged, or a status without its moment.
 std::string BatchRecordJson(const Batch& batch);
 base::Result<Batch> ReadBatchRecord(std::string_view text);
 

@@ -141,7 +141,7 @@ Status BatchRun::FailWith(std::vector<BatchError> errors) {
   Batch next = batch_;
   next.errors = std::move(errors);
   next.status = BatchStatus::kFailed;
-  next.failed_at = parts_.clock.UnixSeconds();
+  next.failed_at = BatchNow(parts_.clock);
   return Put(std::move(next));
 }
 
@@ -151,7 +151,7 @@ Status BatchRun::Begin() {
   if (!journal.ok()) return StorageError(journal.status());
   Batch next = batch_;
   next.status = BatchStatus::kInProgress;
-  next.in_progress_at = parts_.clock.UnixSeconds();
+  next.in_progress_at = BatchNow(parts_.clock);
   next.counts.total = input_->size();
   RETURN_IF_ERROR(Put(std::move(next)));
   journal_ = *std::move(journal);
@@ -240,7 +240,7 @@ Status BatchRun::Cancel() {
   }
   Batch next = batch_;
   next.status = BatchStatus::kCancelling;
-  next.cancelling_at = parts_.clock.UnixSeconds();
+  next.cancelling_at = BatchNow(parts_.clock);
   RETURN_IF_ERROR(Put(std::move(next)));
   StopLines();
   return base::OkStatus();
@@ -255,7 +255,7 @@ Status BatchRun::Finish() {
   if (batch_.status == BatchStatus::kInProgress) {
     Batch next = batch_;
     next.status = BatchStatus::kFinalizing;
-    next.finalizing_at = parts_.clock.UnixSeconds();
+    next.finalizing_at = BatchNow(parts_.clock);
     RETURN_IF_ERROR(Put(std::move(next)));
   }
   stopped_ = true;
@@ -313,7 +313,7 @@ Status BatchRun::Commit(std::unique_ptr<FileWriter> writer, const std::string& i
 Status BatchRun::End(BatchStatus status, int64_t Batch::* time) {
   Batch next = batch_;
   next.status = status;
-  next.*time = parts_.clock.UnixSeconds();
+  next.*time = BatchNow(parts_.clock);
   RETURN_IF_ERROR(Put(std::move(next)));
   (void)base::RemoveFile(parts_.batches.JournalPath(batch_.id));  // else when it is opened next
   return base::OkStatus();

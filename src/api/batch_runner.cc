@@ -28,7 +28,7 @@ BatchRunner::BatchRunner(const BatchRunnerOptions& options, BatchParts parts)
 }
 
 Result<const Batch*> BatchRunner::Create(Batch batch) {
-  batch.created_at = parts_.clock.UnixSeconds();
+  batch.created_at = BatchNow(parts_.clock);
   batch.expires_at = batch.created_at + options_.window_seconds;
   ASSIGN_OR_RETURN(const Batch* added, parts_.batches.Add(std::move(batch)));
   waiting_.push_back(*added);

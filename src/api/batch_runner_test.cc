@@ -108,7 +108,7 @@ struct Process {
 };
 
 struct BatchRunnerTest : testing::Test {
-  BatchRunnerTest() { clock.Advance(base::Seconds(1000)); }  // 0 stands for no time
+  BatchRunnerTest() { clock.Advance(base::Seconds(1000)); }
   void Start(BatchRunnerOptions options = {}) {
     process.reset();
     process.emplace(scratch.path(), clock, options);
@@ -361,6 +361,22 @@ TEST_F(BatchRunnerTest, TheOldestEndedBatchIsForgottenAndARunningOneNever) {
   EXPECT_TRUE(process->runner.Create(more).ok());
 }
 
+TEST_F(BatchRunnerTest, AClockMayBeginAtZero) {
+  base::ManualClock zero;
+  process.emplace(scratch.path(), zero, BatchRunnerOptions{});
+  const std::string id = Begin(2);
+  EXPECT_EQ(BatchOf(id).status, BatchStatus::kInProgress);
+  process->Answer();
+  process->Turn();
+  process.reset();
+  process.emplace(scratch.path(), zero, BatchRunnerOptions{});
+  EXPECT_EQ(BatchOf(id).counts.completed, 1u);
+  ASSERT_TRUE(process->runner.Cancel(BatchOf(id)).ok());
+  process->Turn();
+  EXPECT_EQ(BatchOf(id).status, BatchStatus::kCancelled);
+  process.reset();
+}
+
 TEST_F(BatchRunnerTest, AnInputThatIsGoneFailsTheBatch) {
   Start();
   const std::string input = process->Upload(kOne, InputOf(1));
@@ -371,6 +387,21 @@ TEST_F(BatchRunnerTest, AnInputThatIsGoneFailsTheBatch) {
   EXPECT_EQ(BatchOf(id).status, BatchStatus::kFailed);
   EXPECT_EQ(BatchOf(id).errors.front().code, "input_file_missing");
   EXPECT_FALSE(process->runner.Uses(input));
+}
+
+TEST(BatchRecord, AStatusHasItsMoment) {
+  Batch batch;
+  batch.id = NewStoredId(kBatchIdPrefix);
+  batch.sequence = 1;
+  batch.output_file_id = batch.error_file_id = NewStoredId(kFileIdPrefix);
+  for (const BatchStatus status :
+       {BatchStatus::kInProgress, BatchStatus::kFinalizing, BatchStatus::kCancelling}) {
+    batch.status = status;
+    EXPECT_FALSE(ReadBatchRecord(BatchRecordJson(batch)).ok()) << BatchStatusName(status);
+  }
+  batch.status = BatchStatus::kCancelling;
+  batch.cancelling_at = 1;
+  EXPECT_TRUE(ReadBatchRecord(BatchRecordJson(batch)).ok());
 }
 
 TEST(BatchRecord, IsReadBackAsItWasAndNeverWhenCut) {
