@@ -148,8 +148,8 @@ class ToolGrammarTest : public ::testing::Test {
   GrammarCompiler compiler_{*tokenizer_};
 };
 
-std::vector<Call> ReadDsml(const std::string& text, AnswerStart start, std::string* rest) {
-  DeepseekV41Parser parser(start, /*continues=*/false, /*calls=*/true);
+// The calls of a whole answer; its content goes to `rest`.
+std::vector<Call> ReadCalls(AnswerParser& parser, const std::string& text, std::string* rest) {
   std::vector<AnswerDelta> deltas;
   parser.Push(text, deltas);
   parser.Finish(/*stopped=*/true, deltas);
@@ -162,6 +162,11 @@ std::vector<Call> ReadDsml(const std::string& text, AnswerStart start, std::stri
   std::vector<Call> read;
   for (const auto& [name, arguments] : calls) read.push_back({name, Parse(arguments)});
   return read;
+}
+
+std::vector<Call> ReadDsml(const std::string& text, AnswerStart start, std::string* rest) {
+  DeepseekV41Parser parser(start, /*continues=*/false, /*calls=*/true);
+  return ReadCalls(parser, text, rest);
 }
 
 const std::vector<std::string> kDsmlHints = {"</｜DSML｜ parameter>\n",
@@ -274,18 +279,7 @@ TEST_F(ToolGrammarTest, FreeTextStaysFreeUntilACallBegins) {
 std::vector<Call> ReadJson(CallSyntax syntax, const std::string& text, AnswerStart start,
                            std::string* rest) {
   TemplateAnswerParser parser({.start = start, .calls = syntax});
-  std::vector<AnswerDelta> deltas;
-  parser.Push(text, deltas);
-  parser.Finish(/*stopped=*/true, deltas);
-  std::vector<std::pair<std::string, std::string>> calls;
-  for (const AnswerDelta& delta : deltas) {
-    if (delta.kind == AnswerDelta::Kind::kCallBegin) calls.emplace_back(delta.text, "");
-    if (delta.kind == AnswerDelta::Kind::kArguments) calls.back().second += delta.text;
-    if (delta.kind == AnswerDelta::Kind::kContent) *rest += delta.text;
-  }
-  std::vector<Call> read;
-  for (const auto& [name, arguments] : calls) read.push_back({name, Parse(arguments)});
-  return read;
+  return ReadCalls(parser, text, rest);
 }
 
 const std::vector<std::string> kJsonHints = {

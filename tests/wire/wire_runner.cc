@@ -158,8 +158,6 @@ class Begun {
 // Plays line by line; the request is sent when `expect` is reached.
 class Player {
  public:
-  Player() { clock_.Advance(base::Seconds(1)); }  // no time is 0: that stands for none
-
   // False: a line did not hold; `error` says why.
   bool Play(const TalkLine& line, std::string& error) {
     const std::optional<std::string> why = answered_ ? PlayAnswer(line) : PlayRequest(line);
