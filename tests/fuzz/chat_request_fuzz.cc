@@ -10,8 +10,8 @@
 
 #include "api/chat_request.h"
 #include "api/json.h"
-#include "api/json_writer.h"
 #include "base/check.h"
+#include "refusal.h"
 
 namespace {
 
@@ -111,10 +111,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (request.ok()) {
     CheckRanges(*request);
   } else {
-    CHECK(request.status().code() == plumb::base::Code::kInvalidArgument);
-    std::string json;
-    plumb::api::AppendJsonString(json, request.status().message());
-    CHECK(nlohmann::json::accept(json)) << json;
+    plumb::fuzz::CheckRefusal(request.status());
   }
   return 0;
 }

@@ -12,6 +12,7 @@
 #include "api/responses_messages.h"
 #include "api/responses_request.h"
 #include "base/check.h"
+#include "refusal.h"
 
 namespace {
 
@@ -68,10 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       CheckTaken(*request);
       CheckItemsComeBack(request->items);
     } else {
-      CHECK(request.status().code() == plumb::base::Code::kInvalidArgument);
-      std::string json;
-      plumb::api::AppendJsonString(json, request.status().message());
-      CHECK(nlohmann::json::accept(json)) << json;
+      plumb::fuzz::CheckRefusal(request.status());
     }
   }
   return 0;
