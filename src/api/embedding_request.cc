@@ -22,8 +22,6 @@ using engine::Pooling;
 
 namespace {
 
-constexpr size_t kWordBytesMax = 64;
-
 // What the fields add up to while the object is read.
 struct Draft {
   const RequestLimits& limits;
@@ -70,25 +68,15 @@ Status ReadInput(const JsonValue& value, const std::string& path, Draft& draft) 
   return base::OkStatus();
 }
 
-// Which of two words the value is; nothing for null.
-Result<std::optional<bool>> IsSecond(const JsonValue& value, const std::string& path,
-                                     std::string_view first, std::string_view second) {
-  ASSIGN_OR_RETURN(const auto text, ReadString(value, path, kWordBytesMax));
-  if (!text) return std::optional<bool>();
-  const std::string_view word = *text;
-  if (word == first || word == second) return std::optional<bool>(word == second);
-  return InvalidArgument(path, fmt::format("{} must be \"{}\" or \"{}\"", path, first, second));
-}
-
 Status ReadEncoding(const JsonValue& value, const std::string& path, Draft& draft) {
-  ASSIGN_OR_RETURN(const auto base64, IsSecond(value, path, "float", "base64"));
-  if (base64.value_or(false)) draft.request.encoding = EmbeddingEncoding::kBase64;
+  ASSIGN_OR_RETURN(const std::string_view word, ReadWord(value, path, {"float", "base64"}));
+  if (word == "base64") draft.request.encoding = EmbeddingEncoding::kBase64;
   return base::OkStatus();
 }
 
 Status ReadPooling(const JsonValue& value, const std::string& path, Draft& draft) {
-  ASSIGN_OR_RETURN(const auto last, IsSecond(value, path, "mean", "last"));
-  if (last) draft.request.pooling = *last ? Pooling::kLast : Pooling::kMean;
+  ASSIGN_OR_RETURN(const std::string_view word, ReadWord(value, path, {"mean", "last"}));
+  if (!word.empty()) draft.request.pooling = word == "last" ? Pooling::kLast : Pooling::kMean;
   return base::OkStatus();
 }
 

@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <span>
 
 namespace plumb::api {
 
@@ -83,6 +85,17 @@ Result<std::optional<std::string>> ReadString(const JsonValue& value, const std:
                                              value.text.size(), bytes_max));
   }
   return std::optional<std::string>(value.text);
+}
+
+Result<std::string_view> ReadWord(const JsonValue& value, const std::string& path,
+                                  std::initializer_list<std::string_view> words) {
+  if (value.is_null()) return std::string_view();
+  if (value.kind != JsonKind::kString) return WrongKind(value, path, "a string");
+  const auto* word = std::ranges::find(words, std::string_view(value.text));
+  if (word != words.end()) return *word;
+  const std::span rest(words.begin(), words.size() - 1);
+  return InvalidArgument(path, fmt::format("{} must be \"{}\" or \"{}\"", path,
+                                           fmt::join(rest, "\", \""), *(words.end() - 1)));
 }
 
 Status CheckArray(const JsonValue& value, const std::string& path, size_t count_max) {

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "api/json.h"
 #include "base/result.h"
@@ -31,6 +33,10 @@ base::Result<std::optional<bool>> ReadBool(const JsonValue& value, const std::st
 // At most `bytes_max` bytes of UTF-8.
 base::Result<std::optional<std::string>> ReadString(const JsonValue& value, const std::string& path,
                                                     size_t bytes_max);
+
+// The one of two or more `words` that the value is, "" when null. Lives as long as they do.
+base::Result<std::string_view> ReadWord(const JsonValue& value, const std::string& path,
+                                        std::initializer_list<std::string_view> words);
 
 // Ok when null or of that kind with at most `count_max` items or members.
 base::Status CheckArray(const JsonValue& value, const std::string& path, size_t count_max);

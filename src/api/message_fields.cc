@@ -23,7 +23,6 @@ namespace {
 constexpr size_t kNameBytesMax = 64;
 constexpr size_t kRoleBytesMax = 32;
 constexpr size_t kCallIdBytesMax = 256;
-constexpr size_t kDetailBytesMax = 32;
 
 Result<std::string> ReadRole(const JsonValue& value, const std::string& path,
                              const text::ChatAbilities& abilities) {
@@ -61,9 +60,7 @@ Status RefuseImage(const JsonValue& part, const std::string& path) {
     if (member.name == "url") continue;
     if (member.name != "detail")
       return InvalidArgument(member_path, "an image_url has the fields url and detail only");
-    ASSIGN_OR_RETURN(const auto detail, ReadString(member.value, member_path, kDetailBytesMax));
-    if (detail && *detail != "auto" && *detail != "low" && *detail != "high")
-      return InvalidArgument(member_path, "detail must be one of \"auto\", \"low\", \"high\"");
+    RETURN_IF_ERROR(ReadWord(member.value, member_path, {"auto", "low", "high"}));
   }
   const std::string url_path = MemberPath(image_path, "url");
   const JsonValue* url = image->Find("url");

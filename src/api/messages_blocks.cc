@@ -143,9 +143,11 @@ Status CheckCacheControl(const JsonValue& value, const std::string& path) {
     if (member.name == "type") continue;
     if (member.name != "ttl" && member.name != "scope")
       return InvalidArgument(member_path, "this field is not known here");
-    ASSIGN_OR_RETURN(const auto word, ReadString(member.value, member_path, kWordBytesMax));
-    if (member.name == "ttl" && word && *word != "5m" && *word != "1h")
-      return InvalidArgument(member_path, "ttl is \"5m\" or \"1h\"");
+    if (member.name == "ttl") {
+      RETURN_IF_ERROR(ReadWord(member.value, member_path, {"5m", "1h"}));
+    } else {
+      RETURN_IF_ERROR(ReadString(member.value, member_path, kWordBytesMax));
+    }
   }
   return base::OkStatus();
 }

@@ -262,11 +262,9 @@ class Reader {
                              const std::string& path) {
     const JsonValue* clear = list[index].Find("clear_at");
     if (clear == nullptr) return false;
-    const std::string clear_path = MemberPath(path, "clear_at");
-    ASSIGN_OR_RETURN(const auto word, ReadString(*clear, clear_path, kWordBytesMax));
-    if (!word || *word == "never") return false;
-    if (*word != "next_user_message")
-      return InvalidArgument(clear_path, "clear_at is \"next_user_message\" or \"never\"");
+    ASSIGN_OR_RETURN(const std::string_view word, ReadWord(*clear, MemberPath(path, "clear_at"),
+                                                           {"next_user_message", "never"}));
+    if (word != "next_user_message") return false;
     return std::ranges::any_of(list.begin() + static_cast<ptrdiff_t>(index) + 1, list.end(),
                                [](const JsonValue& message) {
                                  const JsonValue* role = message.Find("role");

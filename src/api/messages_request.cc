@@ -134,10 +134,8 @@ Status ReadThinking(const JsonValue& value, const std::string& path, Draft& draf
                        ReadInteger(member.value, member_path, {kBudgetMin, kInt32Max}));
       if (budget) draft.budget = static_cast<uint32_t>(*budget);
     } else if (member.name == "display") {
-      ASSIGN_OR_RETURN(const auto word, ReadString(member.value, member_path, kWordBytesMax));
-      if (word && *word != "summarized" && *word != "omitted") {
-        return InvalidArgument(member_path, "display is \"summarized\" or \"omitted\"");
-      }
+      ASSIGN_OR_RETURN(const std::string_view word,
+                       ReadWord(member.value, member_path, {"summarized", "omitted"}));
       draft.request.show_thinking = word != "omitted";
     } else {
       return Unknown(member_path);
@@ -199,22 +197,14 @@ Status ReadOutputConfig(const JsonValue& value, const std::string& path, Draft& 
   return base::OkStatus();
 }
 
-// Whether a member that has one of a few words has one of them.
-Status CheckWord(const JsonValue& value, const std::string& path,
-                 std::initializer_list<std::string_view> words) {
-  ASSIGN_OR_RETURN(const auto word, ReadString(value, path, kWordBytesMax));
-  if (!word || std::ranges::find(words, *word) != words.end()) return base::OkStatus();
-  return InvalidArgument(path, fmt::format("must be one of \"{}\"", fmt::join(words, "\", \"")));
-}
-
 // Anthropic's, beside the names of `service_tier` that other dialects have: what may be used
 // beyond the usual is not asked for twice, so all of them mean the same here.
 Status IgnoreTier(const JsonValue& value, const std::string& path, Draft&) {
-  return CheckWord(value, path, {"auto", "standard_only"});
+  return ToStatus(ReadWord(value, path, {"auto", "standard_only"}));
 }
 
 Status IgnoreSpeed(const JsonValue& value, const std::string& path, Draft&) {
-  return CheckWord(value, path, {"standard", "fast"});
+  return ToStatus(ReadWord(value, path, {"standard", "fast"}));
 }
 
 Status IgnoreMetadata(const JsonValue& value, const std::string& path, Draft&) {

@@ -99,9 +99,7 @@ constexpr Type kTypes[] = {
 
 // Of a grammar: "lark", the default, or "ebnf".
 Status ReadSyntax(const JsonValue& value, const std::string& path, GrammarSpec& out) {
-  ASSIGN_OR_RETURN(const auto syntax, ReadString(value, path, kNameBytesMax));
-  if (syntax && *syntax != "lark" && *syntax != "ebnf")
-    return InvalidArgument(path, fmt::format("{} must be \"lark\" or \"ebnf\"", path));
+  ASSIGN_OR_RETURN(const std::string_view syntax, ReadWord(value, path, {"lark", "ebnf"}));
   if (syntax == "ebnf") out.kind = GrammarKind::kEbnf;
   return base::OkStatus();
 }

@@ -176,9 +176,7 @@ Status ReadText(const JsonValue& value, const std::string& path, Draft& draft) {
     if (member.name == "format") {
       RETURN_IF_ERROR(ReadFormat(member.value, member_path, draft));
     } else if (member.name == "verbosity") {
-      ASSIGN_OR_RETURN(const auto word, ReadString(member.value, member_path, kWordBytesMax));
-      if (word && *word != "low" && *word != "medium" && *word != "high")
-        return InvalidArgument(member_path, "a verbosity is \"low\", \"medium\" or \"high\"");
+      RETURN_IF_ERROR(ReadWord(member.value, member_path, {"low", "medium", "high"}));
     } else {
       return Unknown(member_path);
     }
@@ -198,9 +196,7 @@ Status ReadReasoning(const JsonValue& value, const std::string& path, Draft& dra
         return Refuse(member_path, "this model does not reason that way; leave it out");
       if (draft.limits.abilities.reasoning) draft.request.input.effort = draft.effort;
     } else if (member.name == "summary" || member.name == "generate_summary") {
-      ASSIGN_OR_RETURN(const auto word, ReadString(member.value, member_path, kWordBytesMax));
-      if (word && *word != "auto" && *word != "concise" && *word != "detailed" && *word != "none")
-        return InvalidArgument(member_path, "a summary is \"auto\", \"concise\" or \"detailed\"");
+      RETURN_IF_ERROR(ReadWord(member.value, member_path, {"auto", "concise", "detailed", "none"}));
     } else if (!member.value.is_null()) {
       return Unknown(member_path);
     }
@@ -242,10 +238,8 @@ Status ReadMetadata(const JsonValue& value, const std::string& path, Draft& draf
 
 // Nothing is ever cut out of a conversation: one that is too long is refused, with "auto" as well.
 Status ReadTruncation(const JsonValue& value, const std::string& path, Draft& draft) {
-  RETURN_IF_ERROR(ReadInto(value, path, kWordBytesMax, draft.truncation));
-  const std::string& word = draft.truncation;
-  if (word.empty() || word == "disabled" || word == "auto") return base::OkStatus();
-  return InvalidArgument(path, fmt::format("{} must be \"auto\" or \"disabled\"", path));
+  ASSIGN_OR_RETURN(draft.truncation, ReadWord(value, path, {"auto", "disabled"}));
+  return base::OkStatus();
 }
 
 Status RefuseUnlessEmpty(const JsonValue& value, const std::string& path, Draft&) {
