@@ -116,8 +116,10 @@ TEST_F(Async, AStepAllocatesNothingOnTheEnginesThread) {
   request.sampling.top_logprobs = 5;
   request.sampling.top_p = 0.9f;
   Collector& sink = Add(request);
+  Milestones started;
   uint64_t events = 0;
   sink.on_event = [&] {
+    started.AwaitAtLeast(1);  // whoever starts the engine makes threads until then
     // The host stands still here, so whatever is allocated is so by the others.
     if (++events < 10 || events > 80) return;
     const uint64_t step = forwards_.passed();
@@ -127,6 +129,7 @@ TEST_F(Async, AStepAllocatesNothingOnTheEnginesThread) {
   };
   ASSERT_TRUE(engine_->Submit(request, sink).ok());
   engine_->Start();
+  started.Pass();
   sink.WaitForEnd();
   engine_->Stop();
   ExpectExact(request, sink);
