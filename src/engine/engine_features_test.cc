@@ -59,6 +59,25 @@ class Features : public testing::Test {
   uint64_t last_id_ = 0;
 };
 
+TEST_F(Features, AModelIsToldWhatComesAfterAChunkOfAPrompt) {
+  Make({.prefill_rows_max = 64});
+  Request request = Simple(3);
+  request.prompt.clear();
+  for (uint32_t i = 0; i < 300; ++i) request.prompt.push_back(TokenId{i % kVocabularySize});
+  uint32_t told = 0;
+  model_.on_sequence = [&](const model::SequenceRows& rows) {
+    const auto known = std::span<const TokenId>(request.prompt);
+    const size_t end = rows.position + rows.tokens.size();
+    const auto left = known.subspan(std::min(end, known.size()));
+    EXPECT_TRUE(std::ranges::equal(rows.upcoming, left.first(std::min<size_t>(left.size(), 64))))
+        << "after " << end << " tokens";
+    told += !rows.upcoming.empty();
+  };
+  Submit(request);
+  RunDry();
+  EXPECT_GE(told, 300u / 64);
+}
+
 using Drafts = Features;
 
 TEST_F(Drafts, RightOnesAreKeptInOneStepEach) {

@@ -116,12 +116,17 @@ void Engine::Prepare(const StepPlan& plan) {
   for (const PlannedRows& item : plan.items) {
     Sample& sample = *item.sequence->sample;
     if (!sample.started) Begin(sample);
-    rows_.push_back({.tokens = std::span(sample.tokens).subspan(item.position, item.rows),
-                     .position = item.position,
-                     .pages = item.sequence->page_data,
-                     .logits_rows = item.logits_rows,
-                     .state = item.sequence->held.data,
-                     .replay_from = item.sequence->rows_replay_from()});
+    const uint32_t end = item.position + item.rows;
+    const uint32_t known = item.sequence->length - std::min(end, item.sequence->length);
+    rows_.push_back(
+        {.tokens = std::span(sample.tokens).subspan(item.position, item.rows),
+         .position = item.position,
+         .pages = item.sequence->page_data,
+         .logits_rows = item.logits_rows,
+         .state = item.sequence->held.data,
+         .replay_from = item.sequence->rows_replay_from(),
+         .upcoming =
+             std::span(sample.tokens).subspan(end, std::min(known, options_.prefill_rows_max))});
     if (item.logits_rows > 0) AddTarget(item, logits_row);
     if (item.sequence->embeds()) AddHiddenTarget(item);
     logits_row += item.logits_rows;

@@ -48,9 +48,10 @@ class HashModel final : public model::Model {
 
   void set_never_sampled(std::vector<TokenId> tokens) { info_.never_sampled = std::move(tokens); }
 
-  // Called at the start of each Forward, and with each row of logits or of hidden states; for
-  // faults and for stopping in the middle of a step.
+  // Called at the start of each Forward, with each sequence in it, and with each row of logits or
+  // of hidden states; for faults and for stopping in the middle of a step.
   std::function<void()> before_forward;
+  std::function<void(const model::SequenceRows&)> on_sequence;
   std::function<void(std::span<float>)> after_row;
   std::function<void(std::span<float>)> after_hidden;
 
@@ -62,6 +63,7 @@ class HashModel final : public model::Model {
     if (before_forward) before_forward();
     size_t rows = 0, logits_rows = 0;
     for (const model::SequenceRows& sequence : sequences) {
+      if (on_sequence) on_sequence(sequence);
       rows += sequence.tokens.size();
       const size_t end = sequence.position + sequence.tokens.size();
       CHECK(!sequence.tokens.empty() && end <= info_.context_max);

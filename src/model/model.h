@@ -61,6 +61,9 @@ struct SequenceRows {
   // Not empty: gets the hidden states after the last norm, [rows, hidden_width] f32, of the last so
   // many rows, for which the same holds as for rows with logits; logits_rows is then 0.
   std::span<float> hidden = {};
+  // Known tokens that come right after `tokens`, in a later Forward, or none; each below
+  // vocabulary_size. What they need from disk may be asked for now; results never depend on them.
+  std::span<const TokenId> upcoming = {};
 };
 
 // Thread: one at a time (the engine's); it uses its thread pool inside.

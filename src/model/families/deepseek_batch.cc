@@ -41,6 +41,11 @@ void DeepseekBatch::Gather(std::span<const SequenceRows> sequences) {
         << sequence.replay_from;
     logits += sequence.logits_rows;
     CHECK(logits <= limits_.logits_rows_max) << "more logits rows than agreed";
+    CHECK(sequence.upcoming.size() <= limits_.rows_max &&
+          std::ranges::all_of(
+              sequence.upcoming,
+              [this](TokenId token) { return base::Index(token) < limits_.vocabulary; }))
+        << sequence.upcoming.size() << " upcoming tokens";
     parts_.push_back(
         {static_cast<uint32_t>(rows_.size()), static_cast<uint32_t>(count), sequence.position});
     for (uint32_t i = 0; i < count; ++i) {

@@ -40,35 +40,52 @@ base::Result<DeepseekEngram> DeepseekEngram::Create(const DeepseekConfig& config
   ASSIGN_OR_RETURN(self.ids_,
                    Scratch<uint64_t>::Allocate(config.engram_layers.size() * uint64_t{rows_max} *
                                                self.addresses_.rows_per_token()));
+  ASSIGN_OR_RETURN(self.ahead_, Scratch<uint64_t>::Allocate(self.addresses_.rows_per_token()));
   ASSIGN_OR_RETURN(self.looked_,
                    Scratch<float>::Allocate(uint64_t{self.slice_rows_} * self.width_));
   ASSIGN_OR_RETURN(self.products_, Scratch<float>::Allocate(self.slice_rows_ * outputs));
   return self;
 }
 
-void DeepseekEngram::Begin(const DeepseekBatch& batch, const DeepseekWeights& weights) {
-  if (config_->engram_layers.empty()) return;
-  const uint32_t per_token = addresses_.rows_per_token();
-  for (uint32_t row = 0; row < batch.rows(); ++row) {
-    const DeepseekPart& part = batch.parts()[batch.row(row).sequence];
-    const uint32_t position = batch.row(row).position;
-    const std::byte* state = batch.sequence_of(row).state;
-    // The token itself, then those before it, in this step or an earlier one.
-    std::array<TokenId, kNgramMax> recent;
-    const uint32_t count = std::min(addresses_.ngram_max(), position + 1);
-    for (uint32_t back = 0; back < count; ++back) {
-      recent[back] = position - back >= part.position ? batch.tokens()[row - back]
-                                                      : layout_->Token(state, position - back);
-    }
-    for (uint32_t place = 0; place < config_->engram_layers.size(); ++place) {
-      uint64_t* ids = ids_.data() + (uint64_t{place} * rows_max_ + row) * per_token;
-      addresses_.RowsOf(place, std::span(recent).first(count), {ids, per_token});
-    }
+void DeepseekEngram::Find(const SequenceRows& sequence, uint32_t position, uint32_t place,
+                          std::span<uint64_t> rows) const {
+  const auto token_at = [&](uint32_t at) {
+    if (at < sequence.position) return layout_->Token(sequence.state, at);
+    const size_t i = at - sequence.position, count = sequence.tokens.size();
+    return i < count ? sequence.tokens[i] : sequence.upcoming[i - count];
+  };
+  std::array<TokenId, kNgramMax> recent;  // the token itself, then those before it
+  const uint32_t count = std::min(addresses_.ngram_max(), position + 1);
+  for (uint32_t back = 0; back < count; ++back) recent[back] = token_at(position - back);
+  addresses_.RowsOf(place, std::span(recent).first(count), rows);
+}
+
+void DeepseekEngram::AskAhead(const SequenceRows& sequence, uint32_t place,
+                              const EngramTable& table) {
+  const uint32_t end = sequence.position + static_cast<uint32_t>(sequence.tokens.size());
+  for (uint32_t i = 0; i < sequence.upcoming.size(); ++i) {
+    const std::span<uint64_t> ids(ahead_.data(), addresses_.rows_per_token());
+    Find(sequence, end + i, place, ids);
+    PrefetchRows(table, ids);
   }
-  for (uint32_t place = 0; place < config_->engram_layers.size(); ++place) {
-    const uint64_t* ids = ids_.data() + uint64_t{place} * rows_max_ * per_token;
+}
+
+void DeepseekEngram::Begin(const DeepseekBatch& batch, const DeepseekWeights& weights) {
+  const uint32_t per_token = addresses_.rows_per_token();
+  const auto places = static_cast<uint32_t>(config_->engram_layers.size());
+  for (uint32_t place = 0; place < places; ++place) {
+    uint64_t* ids = ids_.data() + uint64_t{place} * rows_max_ * per_token;
+    for (uint32_t row = 0; row < batch.rows(); ++row) {
+      Find(batch.sequence_of(row), batch.row(row).position, place,
+           {ids + uint64_t{row} * per_token, per_token});
+    }
     PrefetchRows(weights.layers[config_->engram_layers[place]].engram.table,
                  {ids, uint64_t{batch.rows()} * per_token});
+  }
+  for (uint32_t place = 0; place < places; ++place) {
+    const EngramTable& table = weights.layers[config_->engram_layers[place]].engram.table;
+    if (!IsPrefetched(table)) continue;
+    for (const SequenceRows& sequence : batch.sequences()) AskAhead(sequence, place, table);
   }
 }
 

@@ -28,8 +28,13 @@ class DeepseekEngram {
                                              EngramAddresses addresses, uint32_t rows_max);
 
   // Finds the rows of every token of a step that has just been gathered, in every table, and asks
-  // for them, so that they are in memory when their layer comes.
+  // for them, so that they are in memory when their layer comes; and for those of the tokens that
+  // come after the step, which have all of it to arrive.
   void Begin(const DeepseekBatch& batch, const DeepseekWeights& weights);
+  // The rows [rows_per_token] of the table at `place` for a token at `position`, which is one of
+  // the sequence's tokens or upcoming ones.
+  void Find(const SequenceRows& sequence, uint32_t position, uint32_t place,
+            std::span<uint64_t> rows) const;
   // streams [rows alive, m, hidden] += gate * value, for the table at `place`.
   void Add(tensor::Compute compute, const DeepseekBatch& batch, uint32_t place,
            const EngramWeights& weights, float* streams);
@@ -39,6 +44,7 @@ class DeepseekEngram {
  private:
   DeepseekEngram(const DeepseekConfig& config, const DeepseekRoundings& roundings,
                  const DeepseekLayout& layout, EngramAddresses addresses);
+  void AskAhead(const SequenceRows& sequence, uint32_t place, const EngramTable& table);
   void Look(tensor::Compute compute, const DeepseekBatch& batch, uint32_t place,
             const EngramWeights& weights, uint32_t first, uint32_t count);
   void Gate(const EngramWeights& weights, const float* keys_and_value, float* streams) const;
@@ -51,6 +57,7 @@ class DeepseekEngram {
   uint32_t slice_rows_ = 0;  // computed at once
   uint32_t width_ = 0;       // of a token's rows, one after the other
   Scratch<uint64_t> ids_;    // [places, rows_max, rows_per_token]
+  Scratch<uint64_t> ahead_;  // [rows_per_token], of an upcoming token
   Scratch<float> looked_;    // [slice, width]
   Scratch<float> products_;  // [slice, (m + 1) * hidden]
 };

@@ -124,7 +124,7 @@ void EngramAddresses::RowsOf(uint32_t place, std::span<const base::TokenId> rece
 }
 
 void PrefetchRows(const EngramTable& table, std::span<const uint64_t> rows) {
-  if (table.bytes() < kPrefetchTableBytesMin) return;
+  if (!IsPrefetched(table)) return;
   const uint64_t groups = table.width / 32;
   for (const uint64_t row : rows) {
     base::Advise({table.codes + row * table.width, table.width}, base::MapAdvice::kWillNeed);

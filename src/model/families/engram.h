@@ -62,10 +62,15 @@ class EngramAddresses {
   uint32_t pad_class_ = 0;
 };
 
-// Asks the kernel to bring rows into memory, without waiting for them. `rows`: each below
-// table.rows, in any order, also repeatedly. Does nothing for a table so small that it stays in
-// memory. No allocation. Thread: any.
-void PrefetchRows(const EngramTable& table, std::span<const uint64_t> rows);
+// Smaller ones stay in memory: nothing is asked for.
 constexpr uint64_t kPrefetchTableBytesMin = 64u << 20;
+inline bool IsPrefetched(const EngramTable& table) {
+  return table.bytes() >= kPrefetchTableBytesMin;
+}
+
+// Asks the kernel to bring rows into memory, without waiting for them. `rows`: each below
+// table.rows, in any order, also repeatedly. Does nothing unless IsPrefetched. No allocation.
+// Thread: any.
+void PrefetchRows(const EngramTable& table, std::span<const uint64_t> rows);
 
 }  // namespace plumb::model
