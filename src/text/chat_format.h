@@ -43,6 +43,7 @@ struct ChatPrompt {
   bool continues = false;  // the prompt ends in the middle of what the answer goes on with
   bool calls = false;      // calls of tools in the answer are markup, not text
   bool one_call = false;   // and whatever follows the first is left out
+  bool must_call = false;  // behind the reasoning there is nothing but calls
   std::vector<std::string> reasoning_ends =
       {};  // what ends reasoning; the first is how to close it
   // A grammar for the content begins to hold after this; empty: at once.

@@ -57,6 +57,8 @@ base::Result<ChatPrompt> DeepseekV41Format::Encode(const ChatInput& input, uint3
   }
   ASSIGN_OR_RETURN(prompt.grammar, ToolGrammar(CallSyntax::kDsml, input, prompt.start));
   prompt.one_call = prompt.calls && !input.parallel_tool_calls;
+  prompt.must_call = prompt.calls && (input.tool_choice == ToolChoice::kRequired ||
+                                      input.tool_choice == ToolChoice::kNamed);
   // Without a grammar, the first call's end is the answer's. The parser holds to one call where
   // that end is left out or spelled otherwise.
   if (prompt.one_call && !prompt.grammar) prompt.stops.emplace_back(kDeepseekInvokeEnd);
@@ -64,8 +66,11 @@ base::Result<ChatPrompt> DeepseekV41Format::Encode(const ChatInput& input, uint3
 }
 
 std::unique_ptr<AnswerParser> DeepseekV41Format::NewParser(const ChatPrompt& prompt) const {
-  return std::make_unique<DeepseekV41Parser>(prompt.start, prompt.continues, prompt.calls,
-                                             prompt.one_call);
+  return std::make_unique<DeepseekV41Parser>(DeepseekV41Answer{.start = prompt.start,
+                                                               .continues = prompt.continues,
+                                                               .calls = prompt.calls,
+                                                               .one_call = prompt.one_call,
+                                                               .must_call = prompt.must_call});
 }
 
 }  // namespace plumb::text

@@ -41,6 +41,7 @@ constexpr Marker kMarkers[] = {
     {"</｜DSML｜parameter>", Tag::kParameterEnd},
 };
 constexpr std::string_view kSpaces = " \t\r\n";
+constexpr std::string_view kMarkupSign = "｜";  // in every tag but </think>, at its beginning
 
 // How `text`, which is not empty, begins.
 struct Match {
@@ -61,13 +62,12 @@ Match MatchAt(std::string_view text, std::span<const Tag> tags) {
 
 }  // namespace
 
-DeepseekV41Parser::DeepseekV41Parser(AnswerStart start, bool continues, bool calls, bool one_call)
-    : calls_(calls),
-      one_call_(one_call),
-      state_(start == AnswerStart::kReasoning ? State::kReasoning
-             : start == AnswerStart::kCalls   ? State::kCalls
-                                              : State::kContent),
-      trim_(/*within=*/continues) {}
+DeepseekV41Parser::DeepseekV41Parser(const DeepseekV41Answer& how)
+    : how_(how),
+      state_(how.start == AnswerStart::kReasoning ? State::kReasoning
+             : how.start == AnswerStart::kCalls   ? State::kCalls
+                                                  : State::kContent),
+      trim_(/*within=*/how.continues) {}
 
 void DeepseekV41Parser::Push(std::string_view text, Deltas& out) {
   held_ += text;
@@ -97,7 +97,7 @@ bool DeepseekV41Parser::Step(Deltas& out) {
 
 bool DeepseekV41Parser::StepText(Deltas& out) {
   constexpr Tag kTags[] = {Tag::kThinkEnd, Tag::kCallsBegin};
-  const std::span<const Tag> tags = std::span(kTags).first(calls_ ? 2 : 1);
+  const std::span<const Tag> tags = std::span(kTags).first(how_.calls ? 2 : 1);
   Match match;
   size_t place = held_.find('<');
   for (; place != held_.npos; place = held_.find('<', place + 1)) {
@@ -122,7 +122,7 @@ bool DeepseekV41Parser::StepText(Deltas& out) {
 // Newlines at the end wait: they are left out where reasoning ends or calls begin.
 void DeepseekV41Parser::EmitText(std::string_view text, Deltas& out) {
   const bool reasoning = state_ == State::kReasoning;
-  const std::string piece = trim_.Take(text, /*keep=*/!reasoning && !calls_);
+  const std::string piece = trim_.Take(text, /*keep=*/!reasoning && !how_.calls);
   if (!piece.empty()) AppendDelta(out, reasoning ? Kind::kReasoning : Kind::kContent, piece);
 }
 
@@ -266,24 +266,29 @@ void DeepseekV41Parser::EndValue(bool whole, Deltas& out) {
 
 void DeepseekV41Parser::EndCall(Deltas& out) {
   AppendDelta(out, Kind::kArguments, first_ ? "{}" : "}");
-  state_ = one_call_ ? State::kDone : State::kCalls;
+  state_ = how_.one_call ? State::kDone : State::kCalls;
 }
 
+// A tag that the answer's end has cut is no text. Of "<" and "</" alone nobody knows what they were
+// to become: they are text where there is text.
 void DeepseekV41Parser::Finish(bool stopped, Deltas& out) {
-  const std::string rest = std::exchange(held_, "");
+  std::string rest = std::exchange(held_, "");
+  if (rest.find(kMarkupSign) != rest.npos) {
+    rest.clear();
+    trim_.Drop();
+  }
   switch (state_) {
     case State::kReasoning:
       EmitText(rest, out);
       break;
     case State::kContent:
+      if (how_.must_call && !stopped) break;
       EmitText(rest, out);
       if (std::string end = trim_.End(); !end.empty()) AppendDelta(out, Kind::kContent, end);
       break;
     case State::kCalls:
     case State::kInvoke:
-      // The beginning of a tag, or white space behind a stray text.
-      if (!rest.empty()) AppendDelta(out, Kind::kContent, rest);
-      break;
+      break;  // the beginning of a tag
     case State::kString:
     case State::kRaw:
     case State::kUntyped:

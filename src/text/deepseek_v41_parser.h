@@ -16,13 +16,19 @@
 
 namespace plumb::text {
 
+// How such an answer is to be read. A value type.
+struct DeepseekV41Answer {
+  AnswerStart start = AnswerStart::kContent;
+  bool continues = false;  // it goes on with a text, whose beginning is not here
+  bool calls = false;      // tools are declared; else their markup is text like all other
+  bool one_call = false;   // what follows the first call, however it ended, is left out
+  bool must_call = false;  // behind the reasoning there is nothing but calls
+};
+
 // A value type. Thread: one at a time. What it keeps is bounded by the answer.
 class DeepseekV41Parser final : public AnswerParser {
  public:
-  // `continues`: the answer goes on with a text, whose beginning is not here. `calls`: tools are
-  // declared; else their markup is text like all other. `one_call`: what follows the first call,
-  // however it ended, is left out.
-  DeepseekV41Parser(AnswerStart start, bool continues, bool calls, bool one_call = false);
+  explicit DeepseekV41Parser(const DeepseekV41Answer& how);
 
   void Push(std::string_view text, std::vector<AnswerDelta>& out) override;
   void Finish(bool stopped, std::vector<AnswerDelta>& out) override;
@@ -67,8 +73,7 @@ class DeepseekV41Parser final : public AnswerParser {
   // its end has not come.
   bool TakeQuoted(size_t prefix, std::string& text);
 
-  const bool calls_;
-  const bool one_call_;
+  const DeepseekV41Answer how_;
   State state_;
   std::string held_;    // not yet decided
   size_t scanned_ = 0;  // bytes of held_ in which the end of a tag has been looked for

@@ -47,10 +47,14 @@ struct Answer {
   bool calls = true;
   bool stopped = true;
   bool one_call = false;
+  bool must_call = false;
 };
 
 Parsed Parse(const Answer& answer, const std::vector<size_t>& cuts = {}) {
-  DeepseekV41Parser parser(answer.start, /*continues=*/false, answer.calls, answer.one_call);
+  DeepseekV41Parser parser({.start = answer.start,
+                            .calls = answer.calls,
+                            .one_call = answer.one_call,
+                            .must_call = answer.must_call});
   std::vector<AnswerDelta> deltas;
   size_t begin = 0;
   for (const size_t cut : cuts) {
@@ -123,7 +127,7 @@ std::vector<Case> Cases() {
        {"<｜DSML｜ calls>\n<｜DSML｜ invoke name=\"f\">\n<｜DSML｜ parameter name=\"a\" "
         "string=\"true\">Ro</｜DSM",
         content, true, false},
-       {"", "", {{"f", R"({"a": "Ro</｜DSM)"}}}},
+       {"", "", {{"f", R"({"a": "Ro)"}}}},
       {"tolerates an end within a value",
        {"<｜DSML｜ calls>\n<｜DSML｜ invoke name=\"f\">\n<｜DSML｜ parameter name=\"a\" "
         "string=\"true\">Ro",
@@ -172,6 +176,43 @@ TEST(DeepseekV41Parser, AnyThreeCutsGiveTheSame) {
         ASSERT_EQ(Parse(c.answer, {places[i], places[j]}), c.expected) << c.what;
         for (size_t k = j + step; k < places.size(); k += step)
           ASSERT_EQ(Parse(c.answer, {places[i], places[j], places[k]}), c.expected) << c.what;
+      }
+    }
+  }
+}
+
+// What an answer says when it is cut off is the beginning of what it would have said: no piece of
+// markup becomes text or arguments. Where it may go on as text, a "<" at its end is text.
+TEST(DeepseekV41Parser, CutOffItIsTheBeginningOfTheWholeAnswer) {
+  const std::string calls = Call(Parameter("city", "true", "R\nome </x>\"\n") +
+                                 Parameter("n", "false", "[1, {\"a\": 2}]")) +
+                            "<｜DSML｜ invoke name=\"g\">\n</｜DSML｜ invoke>\n</｜DSML｜ calls>";
+  for (const bool must_call : {false, true}) {
+    for (const std::string lead : {"", "t</think>", "t</think>\n\nSee < this.\n\n"}) {
+      if (must_call && lead.size() > 10) continue;
+      Answer answer{.text = lead + calls, .must_call = must_call};
+      if (lead.empty()) answer.start = AnswerStart::kContent;
+      const Parsed whole = Parse(answer);
+      ASSERT_FALSE(whole.calls.empty());
+      const std::string text = answer.text;
+      answer.stopped = false;
+      for (const size_t end : CharacterEnds(text)) {
+        answer.text = text.substr(0, end);
+        Parsed cut = Parse(answer);
+        if (!must_call && answer.text.ends_with(cut.content))
+          cut.content.erase(cut.content.find_last_not_of("\n</") + 1);
+        if (answer.text.ends_with(cut.reasoning))
+          cut.reasoning.erase(std::min(cut.reasoning.find('<'), cut.reasoning.size()));
+        EXPECT_TRUE(whole.content.starts_with(cut.content)) << answer.text;
+        EXPECT_TRUE(whole.reasoning.starts_with(cut.reasoning)) << answer.text;
+        ASSERT_LE(cut.calls.size(), whole.calls.size()) << answer.text;
+        for (size_t i = 0; i < cut.calls.size(); ++i) {
+          EXPECT_EQ(cut.calls[i].first, whole.calls[i].first) << answer.text;
+          EXPECT_TRUE(whole.calls[i].second.starts_with(cut.calls[i].second) ||
+                      answer.text.ends_with('<') || answer.text.ends_with("</"))
+              << answer.text << " gives " << cut.calls[i].second;
+          EXPECT_EQ(cut.calls[i].second.find("DSML"), std::string::npos) << answer.text;
+        }
       }
     }
   }
@@ -236,7 +277,7 @@ TEST(DeepseekV41Parser, RandomTextsAndCutsGiveTheSame) {
 
 // What is out is never more than what is out later, and nothing waits that cannot be markup.
 TEST(DeepseekV41Parser, HoldsBackNoMoreThanTheBeginningOfMarkup) {
-  DeepseekV41Parser parser(AnswerStart::kContent, /*continues=*/false, /*calls=*/true);
+  DeepseekV41Parser parser({.calls = true});
   std::vector<AnswerDelta> deltas;
   parser.Push("a < b <｜DSML", deltas);
   ASSERT_EQ(deltas.size(), 1u);
@@ -250,7 +291,7 @@ TEST(DeepseekV41Parser, HoldsBackNoMoreThanTheBeginningOfMarkup) {
 }
 
 TEST(DeepseekV41Parser, ArgumentsComeWhileTheyAreWritten) {
-  DeepseekV41Parser parser(AnswerStart::kCalls, /*continues=*/false, /*calls=*/true);
+  DeepseekV41Parser parser({.start = AnswerStart::kCalls, .calls = true});
   std::vector<AnswerDelta> deltas;
   parser.Push("<｜DSML｜ invoke name=\"f\">\n<｜DSML｜ parameter name=\"a\" string=\"true\">",
               deltas);
@@ -262,7 +303,7 @@ TEST(DeepseekV41Parser, ArgumentsComeWhileTheyAreWritten) {
 }
 
 TEST(DeepseekV41Parser, ContinuedTextIsNotTrimmed) {
-  DeepseekV41Parser parser(AnswerStart::kContent, /*continues=*/true, /*calls=*/false);
+  DeepseekV41Parser parser({.continues = true});
   std::vector<AnswerDelta> deltas;
   parser.Push("\nb", deltas);
   ASSERT_EQ(deltas.size(), 1u);
@@ -270,7 +311,7 @@ TEST(DeepseekV41Parser, ContinuedTextIsNotTrimmed) {
 }
 
 TEST(DeepseekV41Parser, LongAnswersTakeTimeInProportion) {
-  DeepseekV41Parser parser(AnswerStart::kCalls, /*continues=*/false, /*calls=*/true);
+  DeepseekV41Parser parser({.start = AnswerStart::kCalls, .calls = true});
   std::vector<AnswerDelta> deltas;
   parser.Push("<｜DSML｜ invoke name=\"", deltas);
   for (int i = 0; i < 200'000; ++i) parser.Push("name", deltas);

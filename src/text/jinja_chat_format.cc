@@ -158,6 +158,7 @@ Result<ChatPrompt> JinjaChatFormat::Encode(const ChatInput& input, uint32_t toke
   if (mode.tools.empty()) return prompt;
   prompt.calls = true;
   prompt.one_call = !input.parallel_tool_calls || !traits_.several_calls;
+  prompt.must_call = mode.forced;
   for (const ToolSpec& tool : mode.tools) prompt.tool_names.push_back(tool.name);
   ASSIGN_OR_RETURN(prompt.grammar, ToolGrammar(*traits_.calls, input, prompt.start));
   return prompt;
@@ -168,6 +169,7 @@ std::unique_ptr<AnswerParser> JinjaChatFormat::NewParser(const ChatPrompt& promp
   TemplateAnswer how{.start = prompt.start, .may_think = prompt.may_think};
   if (prompt.calls) how.calls = traits_.calls;
   how.one_call = prompt.one_call;
+  how.must_call = prompt.must_call;
   if (traits_.calls == CallSyntax::kLlama) how.names = prompt.tool_names;
   return std::make_unique<TemplateAnswerParser>(std::move(how));
 }

@@ -279,8 +279,11 @@ bool TemplateAnswerParser::StepSkip() {
   return found;
 }
 
+// A call that the answer's end has cut before its name was whole is no text, where it is certain
+// that it was to become one.
 void TemplateAnswerParser::Finish(bool stopped, Deltas& out) {
   const std::string rest = std::exchange(held_, "");
+  const bool nothing_but_calls = how_.must_call && !stopped;
   switch (state_) {
     case State::kReasoning:
       EmitText(rest, out);
@@ -288,16 +291,16 @@ void TemplateAnswerParser::Finish(bool stopped, Deltas& out) {
     case State::kLead:
     case State::kContent:
       state_ = State::kContent;
-      EmitText(rest, out);
+      if (!nothing_but_calls) EmitText(rest, out);
       break;
     case State::kName:
       tried_ += rest;
-      NoCall(out);
+      if (stopped) NoCall(out);
       break;
     case State::kCall:
       if (reader_->begun()) {
         reader_->Finish(stopped, out);
-      } else {
+      } else if (stopped || (Is(CallSyntax::kLlama) && !nothing_but_calls)) {
         NoCall(out);
       }
       break;
@@ -306,7 +309,7 @@ void TemplateAnswerParser::Finish(bool stopped, Deltas& out) {
     case State::kDone:
       break;
   }
-  if (state_ == State::kContent) {
+  if (state_ == State::kContent && !nothing_but_calls) {
     if (const std::string end = trim_.End(); !end.empty()) AppendDelta(out, Kind::kContent, end);
   }
   state_ = State::kDone;

@@ -26,6 +26,7 @@ struct TemplateAnswer {
   bool may_think = false;           // the answer may begin with <think>
   std::optional<CallSyntax> calls;  // tools are declared; nothing: their markup is text
   bool one_call = false;            // what follows the first call is left out
+  bool must_call = false;           // behind the reasoning there is nothing but calls
   std::vector<std::string> names;   // of the tools, where only these make a call (kLlama)
 };
 

@@ -124,9 +124,7 @@ std::vector<Case> HermesCases() {
       {"cut within arguments",
        {R"(<tool_call>{"name": "f", "arguments": {"a": "x)", kHermes, false},
        {"f:f", R"(a:{"a": "x)"}},
-      {"cut within the name",
-       {"Hm\n<tool_call>{\"name\": \"f", kHermes, false},
-       {"c:Hm\n<tool_call>{\"name\": \"f"}},
+      {"cut within the name", {"Hm\n<tool_call>{\"name\": \"f", kHermes, false}, {"c:Hm"}},
       {"cut within the end",
        {call.substr(0, call.size() - 3), kHermes, false},
        {"f:f", "a:" + arguments}},
@@ -224,6 +222,60 @@ TEST(TemplateAnswerParser, PiecesDoNotMatter) {
         ASSERT_EQ(Parse(c.answer, {a, b}), c.expected) << c.what << " cut at " << a << ", " << b;
     }
   }
+}
+
+// What an answer says when it is cut off is the beginning of what it would have said: no piece
+// of a call becomes text.
+TEST(TemplateAnswerParser, CutOffItIsTheBeginningOfTheWholeAnswer) {
+  const std::string object = R"({"name": "f", "arguments": {"a": "b}\"", "n": [1, {"x": null}]}})";
+  const std::string hermes = "<tool_call>\n" + object + "\n</tool_call>";
+  const std::string named = R"([TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[CALL_ID]abcdefghi[ARGS]{})";
+  std::vector<Answer> answers = {
+      {"So < it is.\n\n" + hermes + "\n" + hermes, kHermes},
+      {"<think>\nhm <\n</think>\n\n" + hermes, Thinks(CallSyntax::kHermes)},
+      {"So:[TOOL_CALLS] [" + object + ", " + object + "]", kMistral},
+      {named, kNamed},
+      {object, Llama()},
+  };
+  for (Answer& whole : answers) {
+    const std::vector<std::string> expected = Parse(whole);
+    for (const bool must_call : {false, true}) {
+      if (must_call == (whole.text.starts_with("So"))) continue;  // as such answers are asked for
+      Answer cut = whole;
+      cut.stopped = false;
+      cut.how.must_call = must_call;
+      for (size_t end = 0; end < whole.text.size(); ++end) {
+        cut.text = whole.text.substr(0, end);
+        std::vector<std::string> got = Parse(cut);
+        if (got.empty()) continue;
+        for (size_t i = 0; i + 1 < got.size(); ++i) EXPECT_EQ(got[i], expected[i]) << cut.text;
+        std::string last = got.back();
+        // Text that may go on as text ends in what may be the beginning of a mark, or in
+        // newlines.
+        if (last[0] == 'c' || last[0] == 'r') {
+          const std::string_view mark = last[0] == 'r' ? "</think>" : CallMark(*whole.how.calls);
+          for (size_t size = mark.size() - 1; size > 0; --size) {
+            if (!last.ends_with(mark.substr(0, size))) continue;
+            EXPECT_FALSE(must_call && last[0] == 'c') << cut.text;
+            last.resize(last.size() - size);
+            break;
+          }
+          last.erase(last.find_last_not_of('\n') + 1);
+          if (last.size() == 2) continue;
+        }
+        ASSERT_LE(got.size(), expected.size()) << cut.text;
+        EXPECT_TRUE(expected[got.size() - 1].starts_with(last)) << cut.text << " gives " << last;
+      }
+    }
+  }
+}
+
+TEST(TemplateAnswerParser, AnObjectThatIsCutIsTextUnlessItMustBeACall) {
+  const std::string text = R"({"name": "Ki)";
+  Answer answer{text, Llama(), /*stopped=*/false};
+  EXPECT_EQ(Parse(answer), std::vector<std::string>{"c:" + text});
+  answer.how.must_call = true;
+  EXPECT_EQ(Parse(answer), std::vector<std::string>{});
 }
 
 TEST(TemplateAnswerParser, ArgumentsComeAsTheyAreWritten) {

@@ -165,7 +165,7 @@ std::vector<Call> ReadCalls(AnswerParser& parser, const std::string& text, std::
 }
 
 std::vector<Call> ReadDsml(const std::string& text, AnswerStart start, std::string* rest) {
-  DeepseekV41Parser parser(start, /*continues=*/false, /*calls=*/true);
+  DeepseekV41Parser parser({.start = start, .calls = true});
   return ReadCalls(parser, text, rest);
 }
 

@@ -17,15 +17,13 @@ using plumb::text::AnswerDelta;
 using plumb::text::AnswerStart;
 
 struct Answer {
-  AnswerStart start;
-  bool calls;
-  bool continues;
+  plumb::text::DeepseekV41Answer how;
   bool stopped;
   std::string_view text;
 };
 
 std::vector<AnswerDelta> Parse(const Answer& answer, size_t piece) {
-  plumb::text::DeepseekV41Parser parser(answer.start, answer.continues, answer.calls);
+  plumb::text::DeepseekV41Parser parser(answer.how);
   std::vector<AnswerDelta> deltas;
   for (size_t place = 0; place < answer.text.size(); place += piece) {
     std::vector<AnswerDelta> some;
@@ -43,9 +41,11 @@ std::vector<AnswerDelta> Parse(const Answer& answer, size_t piece) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
   const Answer answer{
-      .start = static_cast<AnswerStart>(data[0] % 3),
-      .calls = (data[0] & 4) != 0 || data[0] % 3 == 2,
-      .continues = (data[0] & 8) != 0,
+      .how = {.start = static_cast<AnswerStart>(data[0] % 3),
+              .continues = (data[0] & 8) != 0,
+              .calls = (data[0] & 4) != 0 || data[0] % 3 == 2,
+              .one_call = (data[0] & 32) != 0,
+              .must_call = (data[0] & 64) != 0},
       .stopped = (data[0] & 16) != 0,
       .text = {reinterpret_cast<const char*>(data) + 2, size - 2},
   };

@@ -17,8 +17,8 @@ using plumb::text::AnswerDelta;
 using plumb::text::AnswerStart;
 using plumb::text::CallSyntax;
 
-std::vector<AnswerDelta> Parse(const plumb::text::TemplateAnswer& how, std::string_view text,
-                               size_t piece) {
+std::vector<AnswerDelta> Parse(const plumb::text::TemplateAnswer& how, bool stopped,
+                               std::string_view text, size_t piece) {
   plumb::text::TemplateAnswerParser parser(how);
   std::vector<AnswerDelta> deltas;
   const auto collect = [&deltas](const std::vector<AnswerDelta>& some) {
@@ -35,7 +35,7 @@ std::vector<AnswerDelta> Parse(const plumb::text::TemplateAnswer& how, std::stri
     collect(some);
   }
   std::vector<AnswerDelta> last;
-  parser.Finish(/*stopped=*/true, last);
+  parser.Finish(stopped, last);
   collect(last);
   return deltas;
 }
@@ -52,10 +52,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   };
   if ((data[0] & 4) == 0) how.calls = kSyntaxes[data[0] & 3];
   how.one_call = (data[0] & 32) != 0;
+  how.must_call = how.calls && (data[0] & 64) != 0;
+  const bool stopped = (data[0] & 128) == 0;
   if (how.calls == CallSyntax::kLlama) how.names = {"f"};
   const std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
-  const auto whole = Parse(how, text, std::max<size_t>(text.size(), 1));
-  CHECK(Parse(how, text, 1) == whole);
-  CHECK(Parse(how, text, 1 + data[1]) == whole);
+  const auto whole = Parse(how, stopped, text, std::max<size_t>(text.size(), 1));
+  CHECK(Parse(how, stopped, text, 1) == whole);
+  CHECK(Parse(how, stopped, text, 1 + data[1]) == whole);
   return 0;
 }

@@ -11,11 +11,12 @@ namespace plumb::api::testing {
 
 struct RecordedAnswer {
   std::string_view name;
-  std::vector<std::string_view> tokens;  // what each stands for; of characters also parts
-  std::string_view holds;                // is in the answer, as JSON, in every API with chats
-  bool tools = false;                    // the request declares get_weather and note
-  std::string_view stop = {};            // the request's stop string
-  uint32_t bytes_max = 4096;             // of the answer: its max_tokens, a byte being a token
+  std::vector<std::string_view> tokens;     // what each stands for; of characters also parts
+  std::string_view holds;                   // is in the answer, as JSON, in every API with chats
+  bool tools = false;                       // the request declares get_weather and note
+  std::string_view lacks = "\xEF\xBF\xBD";  // is in it nowhere
+  std::string_view stop = {};               // the request's stop string
+  uint32_t bytes_max = 4096;                // of the answer: its max_tokens, a byte being a token
 };
 
 inline const std::vector<RecordedAnswer>& RecordedAnswers() {
@@ -83,6 +84,22 @@ inline const std::vector<RecordedAnswer>& RecordedAnswers() {
        .holds = "get_weather",
        .tools = true,
        .bytes_max = 135},
+      {.name = "cut off within a tag",
+       .tokens = {"</think>", "Now.", "\n\n", "<｜DSML｜ calls>\n", "<｜DSML｜ invoke",
+                  " name=\"get_weather\">\n", "<｜DSML｜ parameter name=\"city\" string=\"true\">",
+                  "부산", "</｜DSML｜ parameter>\n", "</｜DSML｜ inv", "oke>\n"},
+       .holds = "get_weather",
+       .tools = true,
+       .lacks = "DSML",
+       .bytes_max = 166},
+      {.name = "cut off within a tag of a value",
+       .tokens = {"</think>", "<｜DSML｜ calls>\n", "<｜DSML｜ invoke", " name=\"get_weather\">\n",
+                  "<｜DSML｜ parameter name=\"city\" string=\"true\">", "부산", "</｜DSML｜ param",
+                  "eter>"},
+       .holds = "get_weather",
+       .tools = true,
+       .lacks = "DSML",
+       .bytes_max = 138},
       {.name = "nothing", .tokens = {"</think>", "\n", "\n"}, .holds = ""},
   };
   return answers;
