@@ -3,7 +3,9 @@
 // stop strings find hard, where tokens end within characters, marks and names.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -19,8 +21,42 @@ struct RecordedAnswer {
   uint32_t bytes_max = 4096;                // of the answer: its max_tokens, a byte being a token
 };
 
-inline const std::vector<RecordedAnswer>& RecordedAnswers() {
-  static const std::vector<RecordedAnswer> answers = {
+// Those that max_tokens ends.
+inline std::vector<RecordedAnswer> CutAnswers() {
+  return {
+      {.name = "cut off within the reasoning",
+       .tokens = {"Hmm", ", ", "그", "러면", " </thin", "g> ", "\xF0\x9F\x98", "\x80", " and",
+                  " so", " on", " and", " on", "</think>", "never"},
+       .holds = "Hmm, 그러면 </thing> 😀",
+       .bytes_max = 33},
+      {.name = "cut off within a call",
+       .tokens = {"</think>", "Now.", "\n\n", "<｜DSML｜ calls>\n", "<｜DSML｜ invoke",
+                  " name=\"get_weather\">\n", "<｜DSML｜ parameter name=\"city\" string=\"true\">",
+                  "부", "\xEC\x82", "\xB0", "광역", "시</｜DSML｜ parameter>"},
+       .holds = "get_weather",
+       .tools = true,
+       .bytes_max = 135},
+      {.name = "cut off within a tag",
+       .tokens = {"</think>", "Now.", "\n\n", "<｜DSML｜ calls>\n", "<｜DSML｜ invoke",
+                  " name=\"get_weather\">\n", "<｜DSML｜ parameter name=\"city\" string=\"true\">",
+                  "부산", "</｜DSML｜ parameter>\n", "</｜DSML｜ inv", "oke>\n"},
+       .holds = "get_weather",
+       .tools = true,
+       .lacks = "DSML",
+       .bytes_max = 166},
+      {.name = "cut off within a tag of a value",
+       .tokens = {"</think>", "<｜DSML｜ calls>\n", "<｜DSML｜ invoke", " name=\"get_weather\">\n",
+                  "<｜DSML｜ parameter name=\"city\" string=\"true\">", "부산", "</｜DSML｜ param",
+                  "eter>"},
+       .holds = "get_weather",
+       .tools = true,
+       .lacks = "DSML",
+       .bytes_max = 138},
+  };
+}
+
+inline std::vector<RecordedAnswer> EndedAnswers() {
+  return {
       {.name = "reasoning, Korean and emoji",
        .tokens = {"두 ", "글",       "\xEC\x9E", "\x90",       ".",      "</",       "think",
                   ">",   "\n\n",     "안",       "녕",         "하세",   "\xEC\x9A", "\x94",
@@ -72,36 +108,16 @@ inline const std::vector<RecordedAnswer>& RecordedAnswers() {
                   " invoke name=\"x\">", "</｜DSML｜ invoke>", "\n", "<tool_", "call>{\"name\"",
                   ": 1}</tool_call>", " & ", "</th", "ink", "> ", "<|im", "_end|>", " done"},
        .holds = "done"},
-      {.name = "cut off within the reasoning",
-       .tokens = {"Hmm", ", ", "그", "러면", " </thin", "g> ", "\xF0\x9F\x98", "\x80", " and",
-                  " so", " on", " and", " on", "</think>", "never"},
-       .holds = "Hmm, 그러면 </thing> 😀",
-       .bytes_max = 33},
-      {.name = "cut off within a call",
-       .tokens = {"</think>", "Now.", "\n\n", "<｜DSML｜ calls>\n", "<｜DSML｜ invoke",
-                  " name=\"get_weather\">\n", "<｜DSML｜ parameter name=\"city\" string=\"true\">",
-                  "부", "\xEC\x82", "\xB0", "광역", "시</｜DSML｜ parameter>"},
-       .holds = "get_weather",
-       .tools = true,
-       .bytes_max = 135},
-      {.name = "cut off within a tag",
-       .tokens = {"</think>", "Now.", "\n\n", "<｜DSML｜ calls>\n", "<｜DSML｜ invoke",
-                  " name=\"get_weather\">\n", "<｜DSML｜ parameter name=\"city\" string=\"true\">",
-                  "부산", "</｜DSML｜ parameter>\n", "</｜DSML｜ inv", "oke>\n"},
-       .holds = "get_weather",
-       .tools = true,
-       .lacks = "DSML",
-       .bytes_max = 166},
-      {.name = "cut off within a tag of a value",
-       .tokens = {"</think>", "<｜DSML｜ calls>\n", "<｜DSML｜ invoke", " name=\"get_weather\">\n",
-                  "<｜DSML｜ parameter name=\"city\" string=\"true\">", "부산", "</｜DSML｜ param",
-                  "eter>"},
-       .holds = "get_weather",
-       .tools = true,
-       .lacks = "DSML",
-       .bytes_max = 138},
       {.name = "nothing", .tokens = {"</think>", "\n", "\n"}, .holds = ""},
   };
+}
+
+inline const std::vector<RecordedAnswer>& RecordedAnswers() {
+  static const std::vector<RecordedAnswer> answers = [] {
+    std::vector<RecordedAnswer> all = EndedAnswers();
+    std::ranges::move(CutAnswers(), std::back_inserter(all));
+    return all;
+  }();
   return answers;
 }
 
