@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/unit_vector.h"
 
 namespace plumb::engine {
 
@@ -33,11 +34,8 @@ base::Status Pooler::Add(std::span<const float> hidden) {
 
 base::Status Pooler::Finish() {
   CHECK(rows_ > 0 && embedding_.empty());
-  double squares = 0;
-  for (const double sum : sums_) squares += sum * sum;
-  if (squares == 0) return base::Internal("the pooled hidden states have no direction");
-  const double length = std::sqrt(squares);
-  for (const double sum : sums_) embedding_.push_back(static_cast<float>(sum / length));
+  if (!base::AppendUnitVector(sums_, embedding_))
+    return base::Internal("the pooled hidden states have no direction");
   return base::OkStatus();
 }
 

@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/status.h"
+#include "base/unit_vector.h"
 #include "engine/request.h"
 #include "text/detokenizer.h"
 #include "text/stop_matcher.h"
@@ -29,13 +31,17 @@ struct FakeAnswer {
 constexpr uint32_t kFakeDimensions = 4;  // numbers of an embedding
 using FakeScript = std::function<FakeAnswer(const engine::Request& request, uint32_t sample_index)>;
 
-// Not of length 1, but readable: how many tokens, the first one, the last one, and how they were to
-// be pooled.
+// The direction, at length 1, of: how many tokens, a quarter; the first one, -1/256; the last one,
+// 1/256; and 1 where the last row alone counts.
 inline std::vector<float> FakeEmbedding(const engine::Request& request) {
-  const auto id = [](base::TokenId token) { return static_cast<float>(base::Index(token)); };
-  const bool mean = request.pooling == engine::Pooling::kMean;
-  return {static_cast<float>(request.prompt.size()) / 4, id(request.prompt.front()) / -256,
-          id(request.prompt.back()) / 256, mean ? 0.0f : 1.0f};
+  const auto id = [](base::TokenId token) { return static_cast<double>(base::Index(token)); };
+  const double last = request.pooling == engine::Pooling::kMean ? 0 : 1;
+  const double values[] = {static_cast<double>(request.prompt.size()) / 4,
+                           id(request.prompt.front()) / -256, id(request.prompt.back()) / 256,
+                           last};
+  std::vector<float> embedding;
+  CHECK(base::AppendUnitVector(values, embedding)) << "a prompt has tokens";
+  return embedding;
 }
 
 // A sample on its way.
