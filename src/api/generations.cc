@@ -163,9 +163,11 @@ void Generations::Serve(const ReadJob& job, AnswerSink& sink) {
 
 Result<bool> Generations::IsNew(const ReadJob& job, AnswerSink& sink) {
   if (job.origin.idempotency_key.empty()) return true;
-  const base::Hash256 id = IdempotencyId(job.origin.isolation, job.origin.idempotency_key);
+  const base::Hash256& caller = job.origin.isolation;
   ASSIGN_OR_RETURN(IdempotencyStore::Claim claim,
-                   idempotency_.Ask(id, HashOfQuestion(job.dialect->route(), job.body)));
+                   idempotency_.Ask({.caller = caller,
+                                     .id = IdempotencyId(caller, job.origin.idempotency_key),
+                                     .question = HashOfQuestion(job.dialect->route(), job.body)}));
   if (claim.answer) {
     sink.AnswerNow(*std::move(claim.answer));
     return false;

@@ -44,6 +44,11 @@ Status InUse() {
       .WithRetryAfterMs(kRetryAfterMs);
 }
 
+Status TooMany(base::Code code) {
+  return Status(code, "too many requests with an Idempotency-Key are running; ask again later")
+      .WithRetryAfterMs(kRetryAfterMs);
+}
+
 }  // namespace
 
 Result<std::optional<std::string>> IdempotencyKeyOf(const net::HttpHeaders& headers) {
@@ -80,7 +85,7 @@ void AnswerCopy::Append(std::string_view bytes) {
   const uint64_t wanted = body_.size() + bytes.size();
   if (wanted > granted_) {
     const uint64_t more = std::max(wanted - granted_, kGrantBytes);
-    too_large_ = wanted > store_.limits_.answer_bytes_max || !store_.Grant(more);
+    too_large_ = wanted > store_.limits_.answer_bytes_max || !store_.Grant(request_.caller, more);
     if (too_large_) {
       body_ = {};
       return;
@@ -102,14 +107,14 @@ IdempotencyStore::~IdempotencyStore() {
   CHECK(entries_.size() == by_age_.size()) << "an answer is still being written";
 }
 
-Result<IdempotencyStore::Claim> IdempotencyStore::Ask(const Hash256& id, const Hash256& question) {
+Result<IdempotencyStore::Claim> IdempotencyStore::Ask(const IdempotentRequest& request) {
   const base::MutexLock lock(mutex_);
   DropOld();
   Claim claim;
-  const auto found = entries_.find(id);
+  const auto found = entries_.find(request.id);
   if (found != entries_.end()) {
     const Entry& entry = found->second;
-    if (entry.question != question) return Reused();
+    if (entry.question != request.question) return Reused();
     if (!entry.kept) return InUse();
     claim.answer = {
         .status = 200,
@@ -117,58 +122,90 @@ Result<IdempotencyStore::Claim> IdempotencyStore::Ask(const Hash256& id, const H
         .body = entry.body};
     return claim;
   }
-  if (entries_.size() >= limits_.keys_max) {
-    if (by_age_.empty()) {
-      return Status(base::Code::kOverloaded,
-                    "too many requests with an Idempotency-Key are running")
-          .WithRetryAfterMs(kRetryAfterMs);
-    }
-    DropOldest();
-  }
-  entries_.emplace(id, Entry{.question = question});
-  claim.copy = std::make_unique<AnswerCopy>(*this, id);
+  RETURN_IF_ERROR(MakeRoom(request.caller));
+  entries_.emplace(request.id, Entry{.caller = request.caller, .question = request.question});
+  ++shares_[request.caller].keys;
+  claim.copy = std::make_unique<AnswerCopy>(*this, request);
   return claim;
 }
 
-bool IdempotencyStore::Grant(uint64_t bytes) {
-  const base::MutexLock lock(mutex_);
-  while (bytes_ + bytes > limits_.bytes_max) {
-    if (by_age_.empty()) return false;
-    DropOldest();
+// Of one more key.
+Status IdempotencyStore::MakeRoom(const Hash256& caller) {
+  const auto share = shares_.find(caller);
+  if (share != shares_.end() && share->second.keys >= limits_.caller_keys_max) {
+    if (share->second.by_age.empty()) return TooMany(base::Code::kQuotaExceeded);
+    Drop(share->second.by_age.front());
   }
+  if (entries_.size() >= limits_.keys_max) {
+    if (by_age_.empty()) return TooMany(base::Code::kOverloaded);
+    Drop(by_age_.front());
+  }
+  return base::OkStatus();
+}
+
+// What is asked for is set aside before anything is dropped, so that the caller's share outlives
+// the last of its answers that is kept.
+bool IdempotencyStore::Grant(const Hash256& caller, uint64_t bytes) {
+  const base::MutexLock lock(mutex_);
+  Share& share = shares_.at(caller);  // it has an entry: the one that is being written
+  share.bytes += bytes;
   bytes_ += bytes;
-  return true;
+  while (share.bytes > limits_.caller_bytes_max && !share.by_age.empty())
+    Drop(share.by_age.front());
+  bool fits = share.bytes <= limits_.caller_bytes_max;
+  while (fits && bytes_ > limits_.bytes_max && !by_age_.empty()) Drop(by_age_.front());
+  fits = fits && bytes_ <= limits_.bytes_max;
+  if (!fits) GiveBack(caller, bytes);
+  return fits;
+}
+
+void IdempotencyStore::GiveBack(const Hash256& caller, uint64_t bytes) {
+  shares_.at(caller).bytes -= bytes;
+  bytes_ -= bytes;
 }
 
 void IdempotencyStore::Keep(AnswerCopy& copy, std::string_view content_type) {
   copy.body_.shrink_to_fit();
   const base::MutexLock lock(mutex_);
-  bytes_ -= copy.granted_ - copy.body_.size();
-  Entry& entry = entries_.at(copy.id_);
+  const Hash256& caller = copy.request_.caller;
+  GiveBack(caller, copy.granted_ - copy.body_.size());
+  Entry& entry = entries_.at(copy.request_.id);
   entry.kept = true;
   entry.content_type = content_type;
   entry.body = std::move(copy.body_);
   entry.kept_at = clock_.Now();
-  by_age_.push_back(copy.id_);
+  entry.age = by_age_.insert(by_age_.end(), copy.request_.id);
+  shares_.at(caller).by_age.push_back(copy.request_.id);
 }
 
 void IdempotencyStore::Release(AnswerCopy& copy) {
   const base::MutexLock lock(mutex_);
-  bytes_ -= copy.granted_;
-  entries_.erase(copy.id_);
+  GiveBack(copy.request_.caller, copy.granted_);
+  Remove(copy.request_.id);
 }
 
-void IdempotencyStore::DropOldest() {
-  const auto oldest = entries_.find(by_age_.front());
-  bytes_ -= oldest->second.body.size();
-  entries_.erase(oldest);
-  by_age_.pop_front();
+// Its caller's oldest, which the oldest of all is as well.
+void IdempotencyStore::Drop(Hash256 id) {
+  const Entry& entry = entries_.at(id);
+  Share& share = shares_.at(entry.caller);
+  CHECK(entry.kept && share.by_age.front() == id) << "not the oldest of its caller";
+  GiveBack(entry.caller, entry.body.size());
+  by_age_.erase(entry.age);
+  share.by_age.pop_front();
+  Remove(id);
+}
+
+void IdempotencyStore::Remove(const Hash256& id) {
+  const auto entry = entries_.find(id);
+  const auto share = shares_.find(entry->second.caller);
+  entries_.erase(entry);
+  if (--share->second.keys == 0) shares_.erase(share);
 }
 
 void IdempotencyStore::DropOld() {
   const base::Instant now = clock_.Now();
   while (!by_age_.empty() && now - entries_.at(by_age_.front()).kept_at > limits_.age_max)
-    DropOldest();
+    Drop(by_age_.front());
 }
 
 size_t IdempotencyStore::keys() const {

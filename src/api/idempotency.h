@@ -1,9 +1,10 @@
 // api/idempotency.h
 // Answers by Idempotency-Key: whoever asks again with the same key and body gets the first answer
-// again, and nothing is computed twice. In memory only, bounded, the oldest answer goes first. What
-// fails is not kept, so that it may be tried again. Where an answer is gone, its seed is not:
-// it is a function of caller and key, so the same tokens come again.
-// Source: IETF draft-ietf-httpapi-idempotency-key-header (409 and 422).
+// again, and nothing is computed twice. In memory only, bounded: a caller's oldest answer goes
+// first where the caller has its share, else the oldest of all. What fails is not kept, so that it
+// may be tried again. Where an answer is gone, its seed is not: it is a function of caller and key,
+// so the same tokens come again. Source: IETF draft-ietf-httpapi-idempotency-key-header (409 and
+// 422).
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,9 @@ struct IdempotencyLimits {
   uint64_t bytes_max = 64u << 20;        // answers kept, and those being written
   uint64_t answer_bytes_max = 4u << 20;  // one above it is given, and not kept
   size_t keys_max = 4096;                // kept or running
+  // Of one caller, by its isolation key; without keys everybody is one caller.
+  uint64_t caller_bytes_max = 32u << 20;
+  size_t caller_keys_max = 2048;
   base::Duration age_max = base::Seconds(24 * 3600);
 };
 
@@ -42,6 +46,13 @@ uint64_t SeedOf(const base::Hash256& id);
 // Of what was asked: requests with the same one are the same.
 base::Hash256 HashOfQuestion(std::string_view route, std::string_view body);
 
+// A value type.
+struct IdempotentRequest {
+  base::Hash256 caller;    // engine::Request's isolation
+  base::Hash256 id;        // IdempotencyId
+  base::Hash256 question;  // HashOfQuestion
+};
+
 class IdempotencyStore;
 
 // An answer while it is written. Destroyed before Keep: its key is free again. A resource type; one
@@ -49,7 +60,8 @@ class IdempotencyStore;
 class AnswerCopy {
  public:
   // For the store alone: see its Ask.
-  AnswerCopy(IdempotencyStore& store, const base::Hash256& id) : store_(store), id_(id) {}
+  AnswerCopy(IdempotencyStore& store, const IdempotentRequest& request)
+      : store_(store), request_(request) {}
   ~AnswerCopy();
   AnswerCopy(const AnswerCopy&) = delete;
   AnswerCopy& operator=(const AnswerCopy&) = delete;
@@ -62,7 +74,7 @@ class AnswerCopy {
   friend class IdempotencyStore;
 
   IdempotencyStore& store_;
-  const base::Hash256 id_;
+  const IdempotentRequest request_;
   std::string body_;
   uint64_t granted_ = 0;  // bytes that the store has set aside for it
   bool too_large_ = false;
@@ -85,34 +97,47 @@ class IdempotencyStore {
     std::unique_ptr<AnswerCopy> copy;
   };
   // kInvalidArgument, reason "idempotency_key_reused": the key stood for another question.
-  // kUnavailable, reason "idempotency_key_in_use": its answer is being written. kOverloaded: as
-  // many requests with keys are running as may be.
-  base::Result<Claim> Ask(const base::Hash256& id, const base::Hash256& question);
+  // kUnavailable, reason "idempotency_key_in_use": its answer is being written. kQuotaExceeded,
+  // kOverloaded: as many requests with keys are running as may be, of this caller or of all.
+  base::Result<Claim> Ask(const IdempotentRequest& request);
 
   size_t keys() const;
   uint64_t bytes() const;
 
  private:
   friend class AnswerCopy;
+  using Ages = std::list<base::Hash256>;  // of what is kept, the oldest first
   struct Entry {
+    base::Hash256 caller;
     base::Hash256 question;
     bool kept = false;
+    Ages::iterator age = {};  // in by_age_, once it is kept
     std::string content_type;
     std::string body;
     base::Instant kept_at;
   };
 
-  bool Grant(uint64_t bytes);
+  struct Share {  // one caller's
+    Ages by_age;
+    size_t keys = 0;  // kept or running
+    uint64_t bytes = 0;
+  };
+
+  bool Grant(const base::Hash256& caller, uint64_t bytes);
   void Keep(AnswerCopy& copy, std::string_view content_type);
   void Release(AnswerCopy& copy);
-  void DropOldest() HOLDS(mutex_);
+  base::Status MakeRoom(const base::Hash256& caller) HOLDS(mutex_);
+  void Drop(base::Hash256 id) HOLDS(mutex_);
   void DropOld() HOLDS(mutex_);
+  void Remove(const base::Hash256& id) HOLDS(mutex_);
+  void GiveBack(const base::Hash256& caller, uint64_t bytes) HOLDS(mutex_);
 
   const IdempotencyLimits limits_;
   const base::Clock& clock_;
   mutable base::Mutex mutex_;
   std::map<base::Hash256, Entry> entries_ GUARDED_BY(mutex_);
-  std::list<base::Hash256> by_age_ GUARDED_BY(mutex_);  // those that are kept, the oldest first
+  std::map<base::Hash256, Share> shares_ GUARDED_BY(mutex_);  // of callers that have entries
+  Ages by_age_ GUARDED_BY(mutex_);                            // of all callers
   uint64_t bytes_ GUARDED_BY(mutex_) = 0;
 };
 

@@ -19,16 +19,21 @@ base::Hash256 Id(uint8_t number) {
   return id;
 }
 
+// A caller asks the question under the id.
+IdempotentRequest Asked(uint8_t id, uint8_t question = 0, uint8_t caller = 0) {
+  return {.caller = Id(caller), .id = Id(id), .question = Id(question)};
+}
+
 // Keeps `body` under the id.
-void KeepAnswer(IdempotencyStore& store, uint8_t id, std::string_view body) {
-  auto claim = store.Ask(Id(id), Id(0));
+void KeepAnswer(IdempotencyStore& store, uint8_t id, std::string_view body, uint8_t caller = 0) {
+  auto claim = store.Ask(Asked(id, 0, caller));
   ASSERT_TRUE(claim.ok() && claim->copy != nullptr);
   claim->copy->Append(body);
   claim->copy->Keep("application/json");
 }
 
 bool IsKept(IdempotencyStore& store, uint8_t id) {
-  auto claim = store.Ask(Id(id), Id(0));
+  auto claim = store.Ask(Asked(id));
   return claim.ok() && claim->answer.has_value();
 }
 
@@ -48,7 +53,7 @@ TEST(IdempotencyStore, GivesTheFirstAnswerAgain) {
   IdempotencyStore store({}, clock);
   KeepAnswer(store, 1, "{\"x\":1}");
   for (int i = 0; i < 2; ++i) {
-    auto claim = store.Ask(Id(1), Id(0));
+    auto claim = store.Ask(Asked(1));
     ASSERT_TRUE(claim.ok() && claim->answer);
     EXPECT_EQ(claim->answer->status, 200);
     EXPECT_EQ(claim->answer->body, "{\"x\":1}");
@@ -62,16 +67,16 @@ TEST(IdempotencyStore, RefusesAnotherQuestionAndWhatIsRunning) {
   base::ManualClock clock;
   IdempotencyStore store({}, clock);
   {
-    const auto first = store.Ask(Id(1), Id(0));
+    const auto first = store.Ask(Asked(1));
     ASSERT_TRUE(first.ok());
-    const auto running = store.Ask(Id(1), Id(0));
+    const auto running = store.Ask(Asked(1));
     EXPECT_EQ(running.status().reason(), "idempotency_key_in_use");
     EXPECT_GT(running.status().retry_after_ms(), 0u);
-    EXPECT_EQ(store.Ask(Id(1), Id(9)).status().reason(), "idempotency_key_reused");
+    EXPECT_EQ(store.Ask(Asked(1, 9)).status().reason(), "idempotency_key_reused");
   }
   EXPECT_EQ(store.keys(), 0u) << "it failed, so its key is free again";
   KeepAnswer(store, 1, "x");
-  EXPECT_EQ(store.Ask(Id(1), Id(9)).status().reason(), "idempotency_key_reused");
+  EXPECT_EQ(store.Ask(Asked(1, 9)).status().reason(), "idempotency_key_reused");
 }
 
 TEST(IdempotencyStore, ForgetsAfterItsTime) {
@@ -101,9 +106,45 @@ TEST(IdempotencyStore, DropsTheOldestWhenItIsFull) {
   for (uint8_t id = 1; id <= 3; ++id) KeepAnswer(by_keys, id, "x");
   EXPECT_EQ(by_keys.keys(), 2u);
   EXPECT_TRUE(IsKept(by_keys, 3));
-  const auto running = by_keys.Ask(Id(4), Id(0));
-  const auto another = by_keys.Ask(Id(5), Id(0));
-  EXPECT_EQ(by_keys.Ask(Id(6), Id(0)).status().code(), base::Code::kOverloaded);
+  const auto running = by_keys.Ask(Asked(4));
+  const auto another = by_keys.Ask(Asked(5));
+  EXPECT_EQ(by_keys.Ask(Asked(6)).status().code(), base::Code::kOverloaded);
+}
+
+TEST(IdempotencyStore, ACallerCannotPushOutAnothers) {
+  base::ManualClock clock;
+  IdempotencyStore by_keys({.keys_max = 4, .caller_keys_max = 2}, clock);
+  KeepAnswer(by_keys, 1, "x", /*caller=*/1);
+  for (uint8_t id = 2; id <= 9; ++id) KeepAnswer(by_keys, id, "x", /*caller=*/2);
+  EXPECT_EQ(by_keys.keys(), 3u);
+  EXPECT_TRUE(IsKept(by_keys, 1));
+  EXPECT_FALSE(IsKept(by_keys, 7));
+  EXPECT_TRUE(IsKept(by_keys, 8));
+  const auto running = by_keys.Ask(Asked(10, 0, /*caller=*/3));
+  const auto another = by_keys.Ask(Asked(11, 0, /*caller=*/3));
+  ASSERT_TRUE(running.ok() && another.ok());
+  EXPECT_EQ(by_keys.Ask(Asked(12, 0, 3)).status().code(), base::Code::kQuotaExceeded);
+
+  constexpr uint64_t kBytes = 64u << 10;
+  IdempotencyStore by_bytes({.bytes_max = 2 * kBytes, .caller_bytes_max = kBytes}, clock);
+  const std::string body(20'000, 'x');
+  KeepAnswer(by_bytes, 1, body, /*caller=*/1);
+  for (uint8_t id = 2; id <= 9; ++id) KeepAnswer(by_bytes, id, body, /*caller=*/2);
+  EXPECT_TRUE(IsKept(by_bytes, 1));
+  EXPECT_TRUE(IsKept(by_bytes, 9));
+  EXPECT_EQ(by_bytes.bytes(), 4 * body.size());
+  KeepAnswer(by_bytes, 10, std::string(kBytes + 1, 'x'), /*caller=*/3);
+  EXPECT_FALSE(IsKept(by_bytes, 10)) << "more than a share";
+  EXPECT_TRUE(IsKept(by_bytes, 1)) << "and nobody else's went for it";
+}
+
+TEST(IdempotencyStore, DropsTheOldestOfAllWhenSharesFillIt) {
+  base::ManualClock clock;
+  IdempotencyStore store({.keys_max = 3, .caller_keys_max = 2}, clock);
+  for (uint8_t id = 1; id <= 4; ++id) KeepAnswer(store, id, "x", /*caller=*/id);
+  EXPECT_EQ(store.keys(), 3u);
+  EXPECT_TRUE(IsKept(store, 2));
+  EXPECT_FALSE(IsKept(store, 1));
 }
 
 TEST(IdempotencyStore, DoesNotKeepWhatIsTooLarge) {

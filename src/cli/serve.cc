@@ -100,6 +100,7 @@ api::ServiceConfig ServiceConfigFor(const ServeSettings& settings, LocalEngine& 
   config.hosts = callers.hosts;
   config.generations.keep_alive = base::Seconds(settings.keep_alive_seconds);
   config.generations.idempotency.bytes_max = settings.idempotency_memory;
+  config.generations.idempotency.caller_bytes_max = (settings.idempotency_memory + 1) / 2;
   config.responses = KeptResponses(settings);
   config.model.names.push_back(local.id());
   for (const std::string& name : settings.names) config.model.names.push_back(name);
