@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "api/data_calls.h"
@@ -33,9 +34,9 @@ constexpr int64_t kExpirySecondsMax = 30 * 24 * 3600;
 struct Upload {
   std::string_view content;
   std::string filename;
-  std::string purpose;
-  std::string expiry_anchor;
-  std::string expiry_seconds;
+  std::optional<std::string> purpose;
+  std::optional<std::string> expiry_anchor;
+  std::optional<std::string> expiry_seconds;
 };
 
 void WriteFile(JsonWriter& json, const StoredFile& file) {
@@ -65,7 +66,10 @@ Status TakePart(FormPart& part, Upload& upload) {
                                  {"expires_after[anchor]", &upload.expiry_anchor},
                                  {"expires_after[seconds]", &upload.expiry_seconds}}) {
     if (part.name != name) continue;
-    *to = part.content.substr(0, kFieldBytesMax);
+    if (part.content.size() > kFieldBytesMax)
+      return InvalidArgument(part.name,
+                             fmt::format("{} has at most {} bytes", part.name, kFieldBytesMax));
+    *to = std::string(part.content);
     return base::OkStatus();
   }
   const std::string path = MemberPath("", part.name);
@@ -81,7 +85,7 @@ Status CheckUpload(const Upload& upload) {
                                                kFilenameBytesMax));
   }
   if (upload.content.empty()) return InvalidArgument("file", "the file is empty");
-  if (upload.purpose.empty()) return InvalidArgument("purpose", "purpose is missing");
+  if (!upload.purpose) return InvalidArgument("purpose", "purpose is missing");
   if (upload.purpose != "batch") {
     return InvalidArgument("purpose",
                            "purpose must be \"batch\": this server reads files as the input of "
@@ -92,11 +96,11 @@ Status CheckUpload(const Upload& upload) {
 
 // Seconds from now; 0: never.
 Result<int64_t> ReadExpiry(const Upload& upload) {
-  if (upload.expiry_anchor.empty() && upload.expiry_seconds.empty()) return 0;
+  if (!upload.expiry_anchor && !upload.expiry_seconds) return 0;
   if (upload.expiry_anchor != "created_at")
     return InvalidArgument("expires_after[anchor]", "anchor must be \"created_at\"");
   int64_t seconds = 0;
-  const std::string& text = upload.expiry_seconds;
+  const std::string text = upload.expiry_seconds.value_or("");
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (error != std::errc() || end != text.data() + text.size() || seconds < kExpirySecondsMin ||
       seconds > kExpirySecondsMax) {
@@ -121,7 +125,7 @@ Result<const StoredFile*> Store(FileStore& files, const base::Clock& clock, cons
   StoredFile file{.id = id,
                   .caller = call.isolation,
                   .filename = std::move(upload.filename),
-                  .purpose = std::move(upload.purpose),
+                  .purpose = *std::move(upload.purpose),
                   .expires_at = seconds == 0 ? 0 : clock.UnixSeconds() + seconds};
   return files.Commit(std::move(writer), std::move(file));
 }
