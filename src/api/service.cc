@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -185,11 +186,11 @@ std::vector<Route> Service::MakeRoutes() {
   routes.push_back(AnswerRoute(chat_));
   routes.push_back(AnswerRoute(completions_));
   routes.push_back(AnswerRoute(embeddings_));
-  routes.push_back(AnswerRoute(tokenize_));
-  routes.push_back(AnswerRoute(detokenize_));
+  routes.push_back(AnswerRoute(tokenize_, Computes::kCounts));
+  routes.push_back(AnswerRoute(detokenize_, Computes::kCounts));
   AddResponsesRoutes(routes);
   routes.push_back(AnswerRoute(messages_));
-  routes.push_back(AnswerRoute(message_counts_));
+  routes.push_back(AnswerRoute(message_counts_, Computes::kCounts));
   AddDataRoutes(routes);
   routes.push_back({HttpMethod::kGet, "/v1/models",
                     [this](Call call) { Answer(call, JsonResponse(ModelListJson(model_))); }});
@@ -232,7 +233,7 @@ void Service::AddConsole(std::vector<Route>& routes) {
 
 void Service::AddResponsesRoutes(std::vector<Route>& routes) {
   routes.push_back(AnswerRoute(responses_));
-  routes.push_back(AnswerRoute(responses_count_));
+  routes.push_back(AnswerRoute(responses_count_, Computes::kCounts));
   const auto add = [&](HttpMethod method, std::string_view pattern,
                        std::function<HttpResponse(const Call& call)> make) {
     routes.push_back(
@@ -315,15 +316,16 @@ void Service::SendLine(LineRequest line) {
 }
 
 // JSON only: a web page may send other types across origins without asking, JSON it may not.
-Route Service::AnswerRoute(const Dialect& dialect) {
-  const auto serve = [this, &dialect](Call call) {
+Route Service::AnswerRoute(const Dialect& dialect, Computes computes) {
+  const auto serve = [this, &dialect, computes](Call call) {
     if (!IsJson(call.request)) {
       return Refuse(call, dialect.error_shape(),
                     ErrorFromHttp(415, "send the body with Content-Type: application/json"));
     }
     if (const Status status = dialect.CheckHeaders(call.request.headers); !status.ok())
       return Refuse(call, dialect.error_shape(), ErrorFromStatus(status));
-    auto key = IdempotencyKeyOf(call.request.headers);
+    base::Result<std::optional<std::string>> key = std::optional<std::string>();
+    if (computes == Computes::kAnswers) key = IdempotencyKeyOf(call.request.headers);
     if (!key.ok()) return Refuse(call, dialect.error_shape(), ErrorFromStatus(key.status()));
     generations_.Handle(dialect, {.origin = {.isolation = call.isolation,
                                              .request_id = std::move(call.request_id),

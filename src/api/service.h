@@ -120,8 +120,10 @@ class Service final : public net::HttpHandler {
  private:
   std::vector<Route> MakeRoutes();
   void AddConsole(std::vector<Route>& routes);
-  // An endpoint whose answers are a dialect's.
-  Route AnswerRoute(const Dialect& dialect);
+  // An endpoint whose answers are a dialect's. What only counts or cuts a text takes no
+  // Idempotency-Key: its answer is the same whenever it is asked for.
+  enum class Computes { kAnswers, kCounts };
+  Route AnswerRoute(const Dialect& dialect, Computes computes = Computes::kAnswers);
 
   void AddResponsesRoutes(std::vector<Route>& routes);
   void AddDataRoutes(std::vector<Route>& routes);

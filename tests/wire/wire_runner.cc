@@ -19,6 +19,7 @@
 #include "base/disk.h"
 #include "base/testing/scratch_folder.h"
 #include "base/thread.h"
+#include "documented_statuses.h"
 #include "net/http_client.h"
 #include "net/sse.h"
 #include "talk.h"
@@ -345,6 +346,8 @@ class Player {
       net::SseParser parser(1 << 20);
       if (base::Status fed = parser.Feed(response_.body, events_); !fed.ok()) return fed.ToString();
     }
+    if (!documented_.Allow(request_.method, path_, response_.status))
+      return "/openapi.json names no " + std::to_string(response_.status) + " of this path";
     if (response_.status == status) return std::nullopt;
     return "status " + std::to_string(response_.status) + ": " + response_.body;
   }
@@ -433,6 +436,7 @@ class Player {
     return *server_;
   }
 
+  const DocumentedStatuses documented_;
   const base::ScratchFolder scratch_;
   Setting setting_;
   Script script_;
