@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/testing/scratch_folder.h"
+
 namespace plumb::browser {
 namespace {
 
@@ -101,11 +103,14 @@ int Main(int argc, char** argv) {
       return 2;
     }
   }
+  const base::ScratchFolder scratch;  // of files and batches
   const api::testing::ScriptedServer server(
       flags.deepseek ? api::testing::DeepseekModel() : api::testing::ByteModel(), Play,
       {.api_keys = flags.keys,
        .model_names = {"scripted", "scripted-alias"},
        .context_max = kContextMax,
+       .data_folder = scratch.File("data"),
+       .data_limits = {},
        .service = {},
        .http = {.port = 0}});
   std::cout << "http://127.0.0.1:" << server.port() << "/" << std::endl;

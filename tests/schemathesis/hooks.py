@@ -5,6 +5,7 @@
 # refused. At the end the statuses of each operation are written for statuses.py.
 import atexit
 import collections
+import itertools
 import json
 import os
 import random
@@ -12,6 +13,8 @@ import random
 import schemathesis
 
 MODELS = json.loads(os.environ["PLUMB_SCHEMATHESIS_MODELS"])
+FILE = os.environ["PLUMB_SCHEMATHESIS_FILE"]
+LONG_FILE = os.environ["PLUMB_SCHEMATHESIS_LONG_FILE"]
 STATUSES = os.environ["PLUMB_SCHEMATHESIS_STATUSES"]
 TOKEN_MAX = 271  # of the scripted model's vocabulary
 TOKEN_KEY = "^([0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-6][0-9])$"
@@ -20,6 +23,7 @@ WORDS = ["hello", "markdown", "weather", "sunny", "안녕"]
 CALLS = {"function_call", "custom_tool_call", "function_call_output", "custom_tool_call_output",
          "tool_use", "tool_result", "item_reference", "tool_addition", "tool_removal"}
 
+numbers = itertools.count()
 statuses = collections.defaultdict(collections.Counter)
 chance = random.Random(int(os.environ["PLUMB_SCHEMATHESIS_SEED"]))
 
@@ -50,6 +54,10 @@ def before_call(context, case, kwargs):
     # The scripted model has no more to say after its end, and would wait.
     if isinstance(case.body, dict) and case.body.get("ignore_eos") is True:
         case.body = {**case.body, "ignore_eos": False}
+    # Of few keys, which is what is made up, nearly all would stand for another request.
+    if "Idempotency-Key" in (case.headers or {}) and chance.random() < 0.9:
+        if case.headers["Idempotency-Key"].isprintable():
+            case.headers["Idempotency-Key"] += f"-{next(numbers)}"
     mode = case.meta.generation.mode if case.meta else None
     if mode == schemathesis.GenerationMode.POSITIVE and isinstance(case.body, dict):
         if chance.random() < 0.9:
@@ -66,6 +74,9 @@ def settle(path, body):
     if "/tokenize" in path and "messages" in body:
         body.pop("prompt", None)
         body.pop("add_special_tokens", None)
+    if path == "/v1/batches":
+        long = chance.random() < 0.1
+        body.update(input_file_id=LONG_FILE if long else FILE, endpoint="/v1/chat/completions")
     if "/responses" in path:
         body.pop("previous_response_id", None)
         body.setdefault("input", word)

@@ -2,9 +2,10 @@
 # /openapi.json against the server that gives it: schemathesis asks every endpoint what the document
 # allows and forbids, and checks statuses, content types, headers, bodies and events of streams.
 # Usage: tests/schemathesis/run.sh [--minutes N (5)] [--seed N (1)]
-# A scripted generator answers, so that no model is needed. Not used: positive_data_acceptance,
-# since fields exclude each other and contexts are finite in ways that no schema can say; an
-# operation without a 2xx fails the run. Reports: build/schemathesis/. Binaries: $PLUMB_BUILD.
+# A scripted generator answers, so that no model is needed; files and batches are kept in a folder
+# that goes with the server. Not used: positive_data_acceptance, since fields exclude each other and
+# contexts are finite in ways that no schema can say; an operation without a 2xx fails the run.
+# Reports: build/schemathesis/. Binaries: $PLUMB_BUILD.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -52,6 +53,24 @@ coproc SERVER { exec "$server" --deepseek --key "$key"; }
 server_pid=$SERVER_PID
 read -r url <&"${SERVER[0]}"
 
+# lines COUNT: a batch's input.
+lines() {
+  local i
+  for ((i = 0; i < $1; ++i)); do
+    echo "{\"custom_id\": \"$i\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", \"body\":" \
+      '{"model": "scripted", "messages": [{"role": "user", "content": "markdown"}]}}'
+  done
+}
+# upload COUNT: that, as a file; says its id.
+upload() {
+  lines "$1" | curl -sf "${url}v1/files" -H "Authorization: Bearer $key" -F purpose=batch \
+    -F "file=@-;filename=batch.jsonl" |
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["id"])'
+}
+# Files of other names are refused by right. A batch of many lines can be cancelled before its end.
+PLUMB_SCHEMATHESIS_FILE=$(upload 1)
+PLUMB_SCHEMATHESIS_LONG_FILE=$(upload 2000)
+export PLUMB_SCHEMATHESIS_FILE PLUMB_SCHEMATHESIS_LONG_FILE
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$here SCHEMATHESIS_HOOKS=hooks
 export PLUMB_SCHEMATHESIS_MODELS='["scripted", "scripted-alias"]'
 export PLUMB_SCHEMATHESIS_STATUSES=$work/statuses.json PLUMB_SCHEMATHESIS_SEED=$seed
