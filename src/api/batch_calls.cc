@@ -95,9 +95,10 @@ Status CheckRequest(const Batch& batch, const std::string& window,
   return base::OkStatus();
 }
 
-Result<Batch> ReadRequest(const Call& call, const std::vector<std::string>& endpoints) {
-  ASSIGN_OR_RETURN(const JsonValue root,
-                   ParseJson(call.request.body, {.bytes_max = kBodyBytesMax}));
+}  // namespace
+
+Result<Batch> ReadBatchRequest(std::string_view body, const std::vector<std::string>& endpoints) {
+  ASSIGN_OR_RETURN(const JsonValue root, ParseJson(body, {.bytes_max = kBodyBytesMax}));
   if (root.kind != JsonKind::kObject) return InvalidArgument("", "the body is one JSON object");
   Draft draft;
   for (const JsonMember& member : root.members) {
@@ -108,11 +109,8 @@ Result<Batch> ReadRequest(const Call& call, const std::vector<std::string>& endp
     RETURN_IF_ERROR(field->read(member.value, path, draft));
   }
   RETURN_IF_ERROR(CheckRequest(draft.batch, draft.window, endpoints));
-  draft.batch.caller = call.isolation;
   return std::move(draft.batch);
 }
-
-}  // namespace
 
 std::vector<std::string_view> BatchFieldNames() {
   std::vector<std::string_view> names;
@@ -121,8 +119,9 @@ std::vector<std::string_view> BatchFieldNames() {
 }
 
 HttpResponse BatchCalls::Create(const Call& call) {
-  auto batch = ReadRequest(call, endpoints);
+  auto batch = ReadBatchRequest(call.request.body, endpoints);
   if (!batch.ok()) return CallError(batch.status(), logger, call);
+  batch->caller = call.isolation;
   const StoredFile* file = files.Find(call.isolation, batch->input_file_id);
   if (file == nullptr || file->purpose != "batch") {
     const char* message = file == nullptr

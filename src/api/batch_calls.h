@@ -11,6 +11,7 @@
 #include "api/batch_store.h"
 #include "api/file_store.h"
 #include "api/routes.h"
+#include "base/result.h"
 
 namespace plumb::api {
 
@@ -20,6 +21,11 @@ constexpr std::string_view kBatchCancelRoute = "/v1/batches/{}/cancel";
 
 // Every member of a body that Create takes.
 std::vector<std::string_view> BatchFieldNames();
+
+// What such a body asks for, without the caller. kInvalidArgument with the field's path: not JSON,
+// no field of it, a value out of range, another endpoint than one of these.
+base::Result<Batch> ReadBatchRequest(std::string_view body,
+                                     const std::vector<std::string>& endpoints);
 
 // Borrows all; for one call.
 struct BatchCalls {

@@ -1,7 +1,8 @@
 // tests/fuzz/upload_fuzz.cc
-// Arbitrary bytes as the form of an upload, as a batch's line and as a record on the disk. Besides
-// not crashing: what a form gives lies within it, a line's body is JSON again, and a record that is
-// taken is written as it was read.
+// Arbitrary bytes as the form of an upload, as the body that makes a batch, as a batch's line and
+// as a record on the disk. Besides not crashing: what a form gives lies within it, a batch that is
+// made can be kept and read again, a line's body is JSON again, and a record that is taken is
+// written as it was read.
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -9,10 +10,12 @@
 #include <string_view>
 #include <variant>
 
+#include "api/batch_calls.h"
 #include "api/batch_input.h"
 #include "api/batch_record.h"
 #include "api/multipart.h"
 #include "base/check.h"
+#include "refusal.h"
 
 namespace {
 
@@ -31,6 +34,21 @@ void CheckForm(std::string_view body) {
     CHECK(part.content.data() + part.content.size() <= body.data() + body.size());
     CHECK(part.content.find("\r\n--b") == part.content.npos);
   }
+}
+
+void CheckMade(std::string_view body) {
+  auto batch = api::ReadBatchRequest(body, {"/v1/chat/completions", "/v1/embeddings"});
+  if (!batch.ok()) return plumb::fuzz::CheckRefusal(batch.status());
+  batch->id = "batch_0123456789abcdef01234567";
+  batch->sequence = 1;
+  batch->output_file_id = "file-1123456789abcdef01234567";
+  batch->error_file_id = "file-2123456789abcdef01234567";
+  batch->created_at = 1;
+  batch->expires_at = 86401;
+  const std::string written = api::BatchRecordJson(*batch);
+  const auto again = api::ReadBatchRecord(written);
+  CHECK(again.ok()) << again.status().ToString() << written;
+  CHECK(api::BatchRecordJson(*again) == written);
 }
 
 void CheckLine(std::string_view text) {
@@ -58,6 +76,7 @@ void CheckRecord(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   CheckForm(text);
+  CheckMade(text);
   CheckLine(text);
   CheckRecord(text);
   return 0;
