@@ -103,6 +103,37 @@ Status ReadHeads(const KeyReader& keys, Config& config) {
   return base::OkStatus();
 }
 
+// Every layer has the biases that the first has, and no other: a bias that some layers lack was
+// lost.
+Status ReadBiases(const Checkpoint& gguf, Config& config) {
+  struct Bias {
+    const char* name;
+    bool wanted;
+    const char* first;  // the tensor that decides
+  };
+  constexpr const char* kQuery = "blk.0.attn_q.bias";
+  constexpr const char* kOutput = "blk.0.attn_output.bias";
+  config.qkv_bias = gguf.FindTensor(kQuery) != nullptr;
+  config.output_bias = gguf.FindTensor(kOutput) != nullptr;
+  const Bias biases[] = {{"attn_q.bias", config.qkv_bias, kQuery},
+                         {"attn_k.bias", config.qkv_bias, kQuery},
+                         {"attn_v.bias", config.qkv_bias, kQuery},
+                         {"attn_output.bias", config.output_bias, kOutput}};
+  for (uint32_t layer = 0; layer < config.layers; ++layer) {
+    for (const Bias& bias : biases) {
+      const std::string name = fmt::format("blk.{}.{}", layer, bias.name);
+      const bool found = gguf.FindTensor(name) != nullptr;
+      if (found == bias.wanted) continue;
+      const auto state = [](bool there) { return there ? "there" : "missing"; };
+      return Corrupt(fmt::format("tensor {} is {}, but {} is {}: either every layer has its biases "
+                                 "or none; the model file is damaged",
+                                 name, state(found), bias.first, state(bias.wanted)))
+          .WithField(name);
+    }
+  }
+  return base::OkStatus();
+}
+
 // What only the tensors tell.
 Status ReadShapes(const Checkpoint& gguf, const KeyReader& keys, Config& config) {
   const GgufTensor* embedding = gguf.FindTensor("token_embd.weight");
@@ -128,8 +159,7 @@ Status ReadShapes(const Checkpoint& gguf, const KeyReader& keys, Config& config)
         .WithField("token_embd.weight");
   }
   config.tied_output = gguf.FindTensor("output.weight") == nullptr;
-  config.qkv_bias = gguf.FindTensor("blk.0.attn_q.bias") != nullptr;
-  return base::OkStatus();
+  return ReadBiases(gguf, config);
 }
 
 std::string PrintableName(const Checkpoint& gguf) {

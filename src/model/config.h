@@ -50,7 +50,8 @@ struct Config {
   uint32_t rope_dims = 0;     // leading dimensions of a head that rotate; even
   RotaryPairs rope_pairs = RotaryPairs::kAdjacent;
   bool tied_output = false;   // no output.weight: token_embd.weight serves
-  bool qkv_bias = false;      // attn_q.bias and its kin exist
+  bool qkv_bias = false;      // attn_q.bias and its kin exist, in every layer
+  bool output_bias = false;   // attn_output.bias, likewise
   uint32_t experts = 0;       // feed-forward networks of a layer to choose from; 0 = one for all
   uint32_t experts_used = 0;  // of them for each row
   bool expert_norm = true;    // the chosen experts' weights are made to sum to 1

@@ -27,42 +27,22 @@ constexpr Bias kQueryKeyValue[] = {{"attn_q.bias", "self_attn.q_proj.bias"},
                                    {"attn_k.bias", "self_attn.k_proj.bias"},
                                    {"attn_v.bias", "self_attn.v_proj.bias"}};
 constexpr Bias kAttentionOutput[] = {{"attn_output.bias", "self_attn.o_proj.bias"}};
-constexpr Bias kFeedForward[] = {{"ffn_gate.bias", "mlp.gate_proj.bias"},
-                                 {"ffn_up.bias", "mlp.up_proj.bias"},
-                                 {"ffn_down.bias", "mlp.down_proj.bias"}};
-
-// Every layer has these biases, or none has them; `why` says who says so.
-Status CheckBiases(const HfTensors& tensors, uint32_t layers, std::span<const Bias> biases,
-                   bool wanted, std::string_view why) {
-  for (uint32_t layer = 0; layer < layers; ++layer) {
+// Every layer has these biases, or none has them. One that is missing, or that the reference would
+// not add, changes every answer.
+Status CheckBiases(const HfTensors& tensors, const HfConfig& config, std::span<const Bias> biases,
+                   bool wanted) {
+  for (uint32_t layer = 0; layer < config.layers; ++layer) {
     for (const Bias& bias : biases) {
       const bool found = tensors.Find(fmt::format("blk.{}.{}", layer, bias.gguf)) != nullptr;
       if (found == wanted) continue;
       std::string name = fmt::format("model.layers.{}.{}", layer, bias.folder);
-      std::string message = fmt::format("{}, but {} is {}", why, name, found ? "there" : "missing");
+      std::string message = fmt::format(
+          "{}, but tensor {} is {}", config.biases.why, name,
+          found ? "there, and would be ignored: remove it, or correct config.json" : "missing");
       return base::Corrupt(std::move(message)).WithField(std::move(name));
     }
   }
   return base::OkStatus();
-}
-
-// A bias that is missing, or that the reference would not add, changes every answer.
-Status CheckBiases(const HfTensors& tensors, const HfConfig& config) {
-  const auto check = [&](std::span<const Bias> biases, bool wanted, std::string_view why) {
-    return CheckBiases(tensors, config.layers, biases, wanted, why);
-  };
-  const auto key = [](std::string_view name, bool value) {
-    return fmt::format("config.json: {} is {}", name, value);
-  };
-  if (config.architecture == "qwen2") {
-    RETURN_IF_ERROR(check(kQueryKeyValue, true, "Qwen2 has biases of queries, keys and values"));
-  } else if (config.attention_bias) {
-    const std::string why = key("attention_bias", *config.attention_bias);
-    RETURN_IF_ERROR(check(kQueryKeyValue, *config.attention_bias, why));
-    RETURN_IF_ERROR(check(kAttentionOutput, *config.attention_bias, why));
-  }
-  if (!config.mlp_bias) return base::OkStatus();
-  return check(kFeedForward, *config.mlp_bias, key("mlp_bias", *config.mlp_bias));
 }
 
 }  // namespace
@@ -87,7 +67,10 @@ Result<std::unique_ptr<HfCheckpoint>> HfCheckpoint::Assemble(
     for (const SafetensorsTensor& tensor : file->tensors()) stored.push_back(&tensor);
   }
   RETURN_IF_ERROR(checkpoint->tensors_.Map(stored, config));
-  RETURN_IF_ERROR(CheckBiases(checkpoint->tensors_, config));
+  const HfAttentionBiases& biases = config.biases;
+  RETURN_IF_ERROR(
+      CheckBiases(checkpoint->tensors_, config, kQueryKeyValue, biases.query_key_value));
+  RETURN_IF_ERROR(CheckBiases(checkpoint->tensors_, config, kAttentionOutput, biases.output));
   return checkpoint;
 }
 

@@ -329,7 +329,69 @@ TEST_F(Folder, ConfigAndTensorsMustAgreeOnBiases) {
   EXPECT_EQ(with("attention_bias", true).code(), Code::kCorrupt);
   EXPECT_EQ(Open().field(), "model.layers.0.self_attn.q_proj.bias");
   EXPECT_THAT(Open().message(), HasSubstr("attention_bias is true, but"));
-  EXPECT_EQ(with("mlp_bias", true).field(), "model.layers.0.mlp.gate_proj.bias");
+  EXPECT_EQ(with("mlp_bias", true).field(), "config.json: mlp_bias");
+}
+
+// Whatever the reference does not read under a config is refused by the folder's name for it.
+TEST(HfCheckpoint, TensorsThatTheReferenceDoesNotReadAreRefused) {
+  struct Case {
+    const char* architecture;
+    const char* class_name;
+    const char* tensor;  // of layer 1
+    uint32_t experts = 0;
+  };
+  const Case cases[] = {
+      {"llama", "LlamaForCausalLM", "self_attn.q_proj.bias"},
+      {"llama", "LlamaForCausalLM", "self_attn.o_proj.bias"},
+      {"llama", "LlamaForCausalLM", "mlp.down_proj.bias"},
+      {"llama", "LlamaForCausalLM", "self_attn.q_norm.weight"},
+      {"llama", "LlamaForCausalLM", "mlp.gate.weight"},
+      {"llama", "MistralForCausalLM", "self_attn.k_proj.bias"},
+      {"llama", "MistralForCausalLM", "self_attn.o_proj.bias"},
+      {"llama", "MixtralForCausalLM", "self_attn.v_proj.bias", 4},
+      {"llama", "MixtralForCausalLM", "mlp.up_proj.weight", 4},
+      {"llama", "MixtralForCausalLM", "mlp.experts.0.up_proj.weight", 4},
+      {"qwen2", "Qwen2ForCausalLM", "self_attn.o_proj.bias"},
+      {"qwen3", "Qwen3ForCausalLM", "self_attn.q_proj.bias"},
+      {"qwen3moe", "Qwen3MoeForCausalLM", "self_attn.q_proj.bias", 4},
+      {"qwen3moe", "Qwen3MoeForCausalLM", "block_sparse_moe.gate.weight", 4},
+      {"gemma3", "Gemma3ForCausalLM", "self_attn.k_proj.bias"},
+  };
+  for (const Case& each : cases) {
+    TinyModelSpec spec = Small(each.architecture);
+    spec.types = {kBF16};
+    spec.qkv_bias = spec.architecture == "qwen2";
+    spec.experts = each.experts;
+    spec.experts_used = each.experts == 0 ? 0 : 2;
+    const std::string bytes = TinyModel(spec);
+    const auto gguf = Gguf::Parse(std::as_bytes(std::span(bytes)));
+    ASSERT_TRUE(gguf.ok()) << gguf.status().ToString();
+    HfFiles files = HfFolderOf(**gguf);
+    auto config = nlohmann::json::parse(files[0].second);
+    config["architectures"] = {each.class_name};
+    config.erase("attention_bias");
+    files[0].second = config.dump();
+    const ScratchFolder folder;
+    WriteFiles(folder.path(), files);
+    ASSERT_TRUE(HfCheckpoint::Open(folder.path()).ok())
+        << each.class_name << HfCheckpoint::Open(folder.path()).status().ToString();
+    // Once more with the tensor.
+    SafetensorsWriter writer;
+    const auto stored = Safetensors::Parse(std::as_bytes(std::span(files[1].second)));
+    ASSERT_TRUE(stored.ok());
+    for (const SafetensorsTensor& tensor : (*stored)->tensors()) {
+      writer.Tensor(tensor.name, tensor.type_name, std::span(tensor.dims).first(tensor.dims_count),
+                    {reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()});
+    }
+    const std::string name = std::string("model.layers.1.") + each.tensor;
+    const uint64_t width = name.ends_with("q_norm.weight") ? 16 : 64;
+    writer.Tensor(name, "F32", {width}, std::string(width * 4, '\0'));
+    WriteFiles(folder.path(), {{files[1].first, writer.Finish()}});
+    const base::Status status = HfCheckpoint::Open(folder.path()).status();
+    EXPECT_FALSE(status.ok()) << each.class_name << " " << name;
+    EXPECT_EQ(status.field(), name) << each.class_name << " " << status.ToString();
+    EXPECT_THAT(status.message(), HasSubstr(name));
+  }
 }
 
 TEST(HfCheckpoint, BiasesThatTheReferenceWouldNotAddAreRefused) {

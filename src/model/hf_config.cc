@@ -1,19 +1,16 @@
 // model/hf_config.cc
-// One table row per architecture, then one function per part of config.json: shape, attention
-// windows, rotary embedding, experts, quantisation.
+// One table row per architecture, then one function per part of config.json: shape, biases,
+// experts, quantisation. Attention windows and the rotary embedding: hf_windows.cc, hf_rope.cc.
 #include "model/hf_config.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <memory>
-#include <numbers>
 #include <utility>
 
 #include "model/config.h"
 #include "model/hf_json.h"
+#include "model/hf_translate.h"
 
 namespace plumb::model {
 namespace {
@@ -23,64 +20,36 @@ using base::Result;
 using base::Status;
 using nlohmann::json;
 
-enum class Windows : uint8_t {
-  kNone,
-  kAlways,    // every layer, when sliding_window is set
-  kSwitched,  // when use_sliding_window is set
-  kLayered,   // some layers
-};
-
-struct Architecture {
-  std::string_view class_name;
-  std::string_view model_type;  // for folders that name no class
-  std::string_view gguf;
-  std::string_view activation;
-  // What the class assumes of keys that config.json does not have. Source: the configuration
-  // classes of transformers 4.57 and 5.0.
-  uint32_t kv_heads;  // 0 = as many as heads
-  uint32_t head_dim;  // 0 = hidden_size / heads
-  double rope_theta;
-  bool tied;
-  Windows windows;
-  uint32_t window;  // sliding_window; 0 = none
-};
-constexpr Architecture kArchitectures[] = {
-    {"LlamaForCausalLM", "llama", "llama", "silu", 0, 0, 1e4, false, Windows::kNone, 0},
-    {"MistralForCausalLM", "mistral", "llama", "silu", 8, 0, 1e4, false, Windows::kAlways, 4096},
-    {"MixtralForCausalLM", "mixtral", "llama", "silu", 8, 0, 1e6, false, Windows::kAlways, 0},
-    {"Qwen2ForCausalLM", "qwen2", "qwen2", "silu", 32, 0, 1e4, false, Windows::kSwitched, 4096},
-    {"Qwen3ForCausalLM", "qwen3", "qwen3", "silu", 32, 128, 1e4, false, Windows::kSwitched, 4096},
-    {"Qwen3MoeForCausalLM", "qwen3_moe", "qwen3moe", "silu", 4, 0, 1e4, false, Windows::kSwitched,
-     4096},
+constexpr HfArchitecture kArchitectures[] = {
+    {"LlamaForCausalLM", "llama", "llama", "silu", 0, 0, 1e4, false, HfWindows::kNone, 0,
+     HfBiases::kByKey},
+    {"MistralForCausalLM", "mistral", "llama", "silu", 8, 0, 1e4, false, HfWindows::kAlways, 4096,
+     HfBiases::kNever},
+    {"MixtralForCausalLM", "mixtral", "llama", "silu", 8, 0, 1e6, false, HfWindows::kAlways, 0,
+     HfBiases::kNever},
+    {"Qwen2ForCausalLM", "qwen2", "qwen2", "silu", 32, 0, 1e4, false, HfWindows::kSwitchedLayered,
+     4096, HfBiases::kQueryKeyValue},
+    {"Qwen3ForCausalLM", "qwen3", "qwen3", "silu", 32, 128, 1e4, false, HfWindows::kSwitchedLayered,
+     4096, HfBiases::kByKey},
+    {"Qwen3MoeForCausalLM", "qwen3_moe", "qwen3moe", "silu", 4, 0, 1e4, false, HfWindows::kSwitched,
+     4096, HfBiases::kByKey},
     {"Gemma3ForCausalLM", "gemma3_text", "gemma3", "gelu_pytorch_tanh", 4, 256, 1e6, true,
-     Windows::kLayered, 4096},
+     HfWindows::kLayered, 4096, HfBiases::kByKey},
 };
-constexpr double kGemmaQueryScalar = 256;  // query_pre_attn_scalar, likewise
-constexpr double kGemmaLocalTheta = 1e4;   // rope_local_base_freq
-constexpr uint32_t kGemmaPeriod = 6;       // sliding_window_pattern
-constexpr uint32_t kQwenFirstWindow = 28;  // max_window_layers
-
-std::string Printable(std::string_view text) {
-  std::string shown(text.substr(0, 40));
-  for (char& c : shown) {
-    if (c < 0x20 || c > 0x7e) c = '?';
-  }
-  return shown;
-}
-
-Result<const Architecture*> FindArchitecture(const HfObject& config) {
+constexpr double kGemmaQueryScalar = 256;  // query_pre_attn_scalar, where it is absent
+Result<const HfArchitecture*> FindArchitecture(const HfObject& config) {
   std::string name;
   const json* names = config.Find("architectures");
   if (names != nullptr && names->is_array() && names->size() == 1 && (*names)[0].is_string()) {
     name = (*names)[0].get<std::string>();
-    for (const Architecture& row : kArchitectures) {
+    for (const HfArchitecture& row : kArchitectures) {
       if (row.class_name == name) return &row;
     }
   } else {
     ASSIGN_OR_RETURN(const std::optional<std::string> type, config.Text("model_type"));
     if (!type) return config.Wrong("architectures", "a list of one name");
     name = *type;
-    for (const Architecture& row : kArchitectures) {
+    for (const HfArchitecture& row : kArchitectures) {
       if (row.model_type == name) return &row;
     }
   }
@@ -91,7 +60,7 @@ Result<const Architecture*> FindArchitecture(const HfObject& config) {
 // Translates one config.json.
 class Translator {
  public:
-  Translator(const HfObject& config, const Architecture& row, Metadata& metadata)
+  Translator(const HfObject& config, const HfArchitecture& row, Metadata& metadata)
       : config_(config), row_(row), metadata_(metadata) {}
 
   Status Run(std::string_view name) {
@@ -102,8 +71,10 @@ class Translator {
     out_.norms_lack_one = row_.gguf == "gemma3";
     RETURN_IF_ERROR(RefuseFeatures());
     RETURN_IF_ERROR(Shape());
-    RETURN_IF_ERROR(AttentionWindows());
-    RETURN_IF_ERROR(Rope());
+    RETURN_IF_ERROR(Biases());
+    const HfTranslation to{config_, row_, metadata_, out_};
+    RETURN_IF_ERROR(TranslateWindows(to));
+    RETURN_IF_ERROR(TranslateRope(to));
     RETURN_IF_ERROR(Experts());
     if (row_.gguf == "gemma3") RETURN_IF_ERROR(Gemma());
     return Quantisation();
@@ -173,63 +144,6 @@ class Translator {
     metadata_.SetNumber(Key("attention.layer_norm_rms_epsilon"), *epsilon);
     ASSIGN_OR_RETURN(const auto tied, config_.Bool("tie_word_embeddings"));
     out_.tied_output = tied.value_or(row_.tied);
-    ASSIGN_OR_RETURN(out_.attention_bias, config_.Bool("attention_bias"));
-    ASSIGN_OR_RETURN(out_.mlp_bias, config_.Bool("mlp_bias"));
-    return base::OkStatus();
-  }
-
-  // Which layers see a window. In files of transformers 4 a rule says it, in later ones a list.
-  Result<std::unique_ptr<bool[]>> WindowLayers() const {
-    auto layers = std::make_unique<bool[]>(out_.layers);
-    const json* types = config_.Find("layer_types");
-    if (types != nullptr) {
-      if (!types->is_array() || types->size() != out_.layers) {
-        return config_.Wrong("layer_types", fmt::format("a list of {} names", out_.layers));
-      }
-      for (uint32_t i = 0; i < out_.layers; ++i) {
-        const bool sliding = (*types)[i] == "sliding_attention";
-        if (!sliding && (*types)[i] != "full_attention") {
-          return config_.Refused("layer_types", fmt::format("has an unknown kind for layer {}", i));
-        }
-        layers[i] = sliding;
-      }
-      return layers;
-    }
-    if (row_.windows == Windows::kLayered) {
-      ASSIGN_OR_RETURN(const auto period, config_.Unsigned("sliding_window_pattern"));
-      if (period == 0u) return config_.Wrong("sliding_window_pattern", "above 0");
-      const uint64_t every = period.value_or(kGemmaPeriod);
-      for (uint32_t i = 0; i < out_.layers; ++i) layers[i] = (i + 1) % every != 0;
-      return layers;
-    }
-    uint64_t first = 0;  // with a window
-    if (row_.windows == Windows::kSwitched && row_.gguf != "qwen3moe") {
-      ASSIGN_OR_RETURN(const auto given, config_.Unsigned("max_window_layers"));
-      first = given.value_or(kQwenFirstWindow);
-    }
-    for (uint32_t i = 0; i < out_.layers; ++i) layers[i] = i >= first;
-    return layers;
-  }
-
-  Status AttentionWindows() {
-    if (row_.windows == Windows::kNone) return base::OkStatus();
-    if (row_.windows == Windows::kSwitched) {
-      ASSIGN_OR_RETURN(const auto used, config_.Bool("use_sliding_window"));
-      if (!used.value_or(false)) return base::OkStatus();
-    }
-    ASSIGN_OR_RETURN(auto window, config_.Unsigned("sliding_window"));
-    // Null is none; without the key the class has its own.
-    if (row_.window != 0 && config_.Absent("sliding_window")) window = row_.window;
-    if (!window && row_.windows == Windows::kLayered) {
-      return config_.Wrong("sliding_window", "a count");  // these layers have no other meaning
-    }
-    if (!window) return base::OkStatus();
-    if (*window == 0) return config_.Wrong("sliding_window", "above 0");
-    ASSIGN_OR_RETURN(const std::unique_ptr<bool[]> layers, WindowLayers());
-    const std::span<const bool> flags(layers.get(), out_.layers);
-    if (std::find(flags.begin(), flags.end(), true) == flags.end()) return base::OkStatus();
-    metadata_.SetUnsigned(Key("attention.sliding_window"), *window);
-    metadata_.SetBools(Key("attention.sliding_window_pattern"), flags);
     return base::OkStatus();
   }
 
@@ -248,131 +162,52 @@ class Translator {
     return base::OkStatus();
   }
 
-  Status Rope();
-  Status RopeScaling(const HfObject& rope, double theta);
-  Status Llama3Factors(const HfObject& rope, double theta);
-  Status LayeredRope(const json& parameters);
+  Status Biases();
   Status Experts();
   Status Quantisation();
 
   const HfObject& config_;
-  const Architecture& row_;
+  const HfArchitecture& row_;
   Metadata& metadata_;
   HfConfig out_;
 };
 
-// transformers 5 writes rope_parameters with everything; 4 wrote rope_theta beside rope_scaling.
-Status Translator::Rope() {
-  const json* parameters = config_.Find("rope_parameters");
-  if (parameters != nullptr && parameters->is_object() && parameters->contains("full_attention")) {
-    return LayeredRope(*parameters);
+Status Translator::Biases() {
+  HfAttentionBiases& biases = out_.biases;
+  switch (row_.biases) {
+    case HfBiases::kNever:
+      biases.why = fmt::format("{} has no biases", row_.class_name);
+      return base::OkStatus();
+    case HfBiases::kQueryKeyValue:
+      biases = {.query_key_value = true, .output = false};
+      biases.why = fmt::format("{} has biases of queries, keys and values only", row_.class_name);
+      return base::OkStatus();
+    case HfBiases::kByKey:
+      break;
   }
-  ASSIGN_OR_RETURN(const auto theta, config_.Number("rope_theta"));
-  double base = theta.value_or(row_.rope_theta);
-  const bool newer = parameters != nullptr;
-  const char* key = newer ? "rope_parameters" : "rope_scaling";
-  const json* found = config_.Find(key);
-  if (found != nullptr && !found->is_object()) return config_.Wrong(key, "an object");
-  const json none = json::object();
-  const HfObject rope(found != nullptr ? *found : none, fmt::format("config.json: {}", key));
-  if (newer) {
-    ASSIGN_OR_RETURN(const auto inner, rope.Number("rope_theta"));
-    base = inner.value_or(base);
-  }
-  metadata_.SetNumber(Key("rope.freq_base"), base);
-  if (row_.windows == Windows::kLayered) {
-    ASSIGN_OR_RETURN(const auto local, config_.Number("rope_local_base_freq"));
-    metadata_.SetNumber(Key("rope.freq_base_swa"), local.value_or(kGemmaLocalTheta));
-  }
-  return RopeScaling(rope, base);
-}
-
-// Gemma's layers with a window rotate by frequencies of their own.
-Status Translator::LayeredRope(const json& parameters) {
-  if (row_.windows != Windows::kLayered) {
-    return config_.Refused("rope_parameters", "differs by layer: not in this architecture");
-  }
-  constexpr std::pair<const char*, const char*> kKinds[] = {
-      {"full_attention", "rope.freq_base"}, {"sliding_attention", "rope.freq_base_swa"}};
-  for (const auto& [kind, key] : kKinds) {
-    const bool full = kind == kKinds[0].first;
-    const auto found = parameters.find(kind);
-    if (found == parameters.end() || !found->is_object()) {
-      return config_.Wrong("rope_parameters", fmt::format("complete: {} is missing", kind));
-    }
-    const HfObject rope(*found, fmt::format("config.json: rope_parameters.{}", kind));
-    ASSIGN_OR_RETURN(const auto theta, rope.Number("rope_theta"));
-    const double base = theta.value_or(full ? row_.rope_theta : kGemmaLocalTheta);
-    metadata_.SetNumber(Key(key), base);
-    if (full) {
-      RETURN_IF_ERROR(RopeScaling(rope, base));
-      continue;
-    }
-    ASSIGN_OR_RETURN(const auto type, rope.Text("rope_type"));
-    if (type.value_or("default") != "default") {
-      return rope.Refused("rope_type", "is not supported for layers with a window");
-    }
-  }
-  return base::OkStatus();
-}
-
-Status Translator::RopeScaling(const HfObject& rope, double theta) {
-  ASSIGN_OR_RETURN(const auto top_share, config_.Number("partial_rotary_factor"));
-  ASSIGN_OR_RETURN(const auto share, rope.Number("partial_rotary_factor"));
-  if (share.value_or(top_share.value_or(1.0)) != 1.0) {
-    return config_.Refused("partial_rotary_factor", "other than 1 is not supported");
-  }
-  ASSIGN_OR_RETURN(const auto new_type, rope.Text("rope_type"));
-  ASSIGN_OR_RETURN(const auto old_type, rope.Text("type"));
-  const std::string type = new_type ? *new_type : old_type.value_or("default");
-  if (type == "default") return base::OkStatus();
-  if (type == "llama3") return Llama3Factors(rope, theta);
-  if (type != "linear") {
-    return rope.Refused("rope_type", fmt::format("is \"{}\"; supported are default, linear and "
-                                                 "llama3",
-                                                 Printable(type)));
-  }
-  ASSIGN_OR_RETURN(const auto factor, rope.Number("factor"));
-  if (!factor) return rope.Wrong("factor", "there");
-  metadata_.SetText(Key("rope.scaling.type"), "linear");
-  metadata_.SetNumber(Key("rope.scaling.factor"), *factor);
-  return base::OkStatus();
-}
-
-// What llama.cpp's converter stores as rope_freqs.weight: frequencies of long wavelengths are
-// divided by the factor, short ones stay, those between are interpolated. Source: the rope type
-// "llama3" of transformers' modeling_rope_utils.
-Status Translator::Llama3Factors(const HfObject& rope, double theta) {
-  constexpr const char* kKeys[] = {"factor", "low_freq_factor", "high_freq_factor",
-                                   "original_max_position_embeddings"};
-  std::array<double, 4> values{};
-  for (size_t i = 0; i < values.size(); ++i) {
-    ASSIGN_OR_RETURN(const auto value, rope.Number(kKeys[i]));
-    if (!value || !(*value > 0 && *value < 1e12)) return rope.Wrong(kKeys[i], "a number above 0");
-    values[i] = *value;
-  }
-  const auto [factor, low, high, original] = values;
-  if (!(high > low)) return rope.Wrong("high_freq_factor", "above low_freq_factor");
-  if (!(theta >= 1 && theta <= 1e12)) return config_.Wrong("rope_theta", "in [1, 1e12]");
-  for (uint32_t i = 0; i < out_.head_dim / 2; ++i) {
-    const double frequency = std::pow(theta, -2.0 * i / out_.head_dim);
-    const double wavelength = 2 * std::numbers::pi / frequency;
-    double divisor = 1;
-    if (wavelength > original / low) {
-      divisor = factor;
-    } else if (wavelength >= original / high) {
-      const double smooth = (original / wavelength - low) / (high - low);
-      divisor = 1 / ((1 - smooth) / factor + smooth);
-    }
-    out_.rope_factors.push_back(static_cast<float>(divisor));
-  }
+  ASSIGN_OR_RETURN(const auto given, config_.Bool("attention_bias"));
+  biases.query_key_value = biases.output = given.value_or(false);
+  biases.why = given ? fmt::format("config.json: attention_bias is {}", *given)
+                     : "config.json has no attention_bias, which means none";
+  if (row_.model_type != "llama") return base::OkStatus();  // the others do not read the next
+  ASSIGN_OR_RETURN(const auto feed_forward, config_.Bool("mlp_bias"));
+  if (feed_forward.value_or(false)) return config_.Refused("mlp_bias", "is not supported");
   return base::OkStatus();
 }
 
 Status Translator::Experts() {
   const bool mixtral = row_.model_type == "mixtral";
   if (!mixtral && row_.gguf != "qwen3moe") return base::OkStatus();
-  const char* key = config_.Has("num_local_experts") ? "num_local_experts" : "num_experts";
+  // Each class has its own spelling and reads the other where only that is there.
+  const char* const own = mixtral ? "num_local_experts" : "num_experts";
+  const char* const other = mixtral ? "num_experts" : "num_local_experts";
+  ASSIGN_OR_RETURN(const auto count, config_.Unsigned(own));
+  ASSIGN_OR_RETURN(const auto other_count, config_.Unsigned(other));
+  if (count && other_count && *count != *other_count) {
+    return config_.Refused(
+        other, fmt::format("is {}, but {} is {}: remove {}", *other_count, own, *count, other));
+  }
+  const char* const key = count || !other_count ? own : other;
   ASSIGN_OR_RETURN(out_.experts, Count(key, std::nullopt, "expert_count", kHfExpertsMax));
   RETURN_IF_ERROR(Count("num_experts_per_tok", std::nullopt, "expert_used_count", out_.experts));
   if (mixtral) {
@@ -427,10 +262,18 @@ Status Translator::Quantisation() {
 
 }  // namespace
 
+std::string Printable(std::string_view text) {
+  std::string shown(text.substr(0, 40));
+  for (char& c : shown) {
+    if (c < 0x20 || c > 0x7e) c = '?';
+  }
+  return shown;
+}
+
 Result<HfConfig> ReadHfConfig(std::string_view text, std::string_view name, Metadata& metadata) {
   ASSIGN_OR_RETURN(const json parsed, ParseHfJson(text, "config.json"));
   const HfObject config(parsed, "config.json");
-  ASSIGN_OR_RETURN(const Architecture* row, FindArchitecture(config));
+  ASSIGN_OR_RETURN(const HfArchitecture* row, FindArchitecture(config));
   Translator translator(config, *row, metadata);
   RETURN_IF_ERROR(translator.Run(name));
   return translator.Take();

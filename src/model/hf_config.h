@@ -23,6 +23,13 @@ struct ScaleBlock {
   uint64_t inputs = 0;
 };
 
+// Which of a layer's projections the reference adds a bias to; the tensors must agree.
+struct HfAttentionBiases {
+  bool query_key_value = false;
+  bool output = false;
+  std::string why;  // who says so, as errors begin
+};
+
 struct HfConfig {
   std::string architecture;  // general.architecture: "llama", "qwen3moe"
   uint32_t layers = 0;
@@ -34,9 +41,7 @@ struct HfConfig {
   // GGUF's rows of queries and keys are ordered for rotation of adjacent pairs; the folder's for
   // pairs (i, i + half).
   bool adjacent_pairs = false;
-  // Whether the projections have biases, where the config says; the tensors must agree.
-  std::optional<bool> attention_bias;
-  std::optional<bool> mlp_bias;
+  HfAttentionBiases biases;
   bool norms_lack_one = false;         // Gemma: a norm's weight is stored less 1
   std::optional<ScaleBlock> f8_block;  // set when matrices are stored in F8
   std::vector<float> rope_factors;     // divide the rotary frequencies; empty = none

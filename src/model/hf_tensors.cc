@@ -27,11 +27,15 @@ constexpr std::string_view kIgnored = "self_attn.rotary_emb.inv_freq";
 
 enum class Kind : uint8_t { kPlain, kNorm, kQuery, kKey, kExpert, kGateUpStack, kStack };
 
-// A name within a layer, without ".weight" where `weight`.
+// In which layers the reference reads a tensor; elsewhere it would be left out in silence.
+enum class Of : uint8_t { kAll, kHeadNorms, kDense, kMixtral, kQwenExperts, kExperts };
+
+// A name within a layer.
 struct NameEntry {
   std::string_view stored;
   std::string_view gguf;
   Kind kind = Kind::kPlain;
+  Of of = Of::kAll;
 };
 constexpr NameEntry kTopNames[] = {
     {"model.embed_tokens.weight", "token_embd.weight"},
@@ -48,18 +52,15 @@ constexpr NameEntry kLayerNames[] = {
     {"self_attn.k_proj.bias", "attn_k.bias", Kind::kKey},
     {"self_attn.v_proj.bias", "attn_v.bias"},
     {"self_attn.o_proj.bias", "attn_output.bias"},
-    {"self_attn.q_norm.weight", "attn_q_norm.weight", Kind::kNorm},
-    {"self_attn.k_norm.weight", "attn_k_norm.weight", Kind::kNorm},
-    {"mlp.gate_proj.weight", "ffn_gate.weight"},
-    {"mlp.up_proj.weight", "ffn_up.weight"},
-    {"mlp.down_proj.weight", "ffn_down.weight"},
-    {"mlp.gate_proj.bias", "ffn_gate.bias"},
-    {"mlp.up_proj.bias", "ffn_up.bias"},
-    {"mlp.down_proj.bias", "ffn_down.bias"},
-    {"mlp.gate.weight", "ffn_gate_inp.weight"},
-    {"block_sparse_moe.gate.weight", "ffn_gate_inp.weight"},
-    {"mlp.experts.gate_up_proj", "", Kind::kGateUpStack},
-    {"mlp.experts.down_proj", "ffn_down_exps.weight", Kind::kStack},
+    {"self_attn.q_norm.weight", "attn_q_norm.weight", Kind::kNorm, Of::kHeadNorms},
+    {"self_attn.k_norm.weight", "attn_k_norm.weight", Kind::kNorm, Of::kHeadNorms},
+    {"mlp.gate_proj.weight", "ffn_gate.weight", Kind::kPlain, Of::kDense},
+    {"mlp.up_proj.weight", "ffn_up.weight", Kind::kPlain, Of::kDense},
+    {"mlp.down_proj.weight", "ffn_down.weight", Kind::kPlain, Of::kDense},
+    {"mlp.gate.weight", "ffn_gate_inp.weight", Kind::kPlain, Of::kExperts},
+    {"block_sparse_moe.gate.weight", "ffn_gate_inp.weight", Kind::kPlain, Of::kMixtral},
+    {"mlp.experts.gate_up_proj", "", Kind::kGateUpStack, Of::kExperts},
+    {"mlp.experts.down_proj", "ffn_down_exps.weight", Kind::kStack, Of::kExperts},
 };
 // Here the families differ.
 constexpr NameEntry kNormNames[] = {
@@ -70,14 +71,34 @@ constexpr NameEntry kGemmaNormNames[] = {
     {"post_feedforward_layernorm.weight", "post_ffw_norm.weight", Kind::kNorm},
 };
 constexpr NameEntry kExpertNames[] = {
-    {"gate_proj.weight", "ffn_gate_exps.weight", Kind::kExpert},
-    {"up_proj.weight", "ffn_up_exps.weight", Kind::kExpert},
-    {"down_proj.weight", "ffn_down_exps.weight", Kind::kExpert},
-    {"w1.weight", "ffn_gate_exps.weight", Kind::kExpert},
-    {"w3.weight", "ffn_up_exps.weight", Kind::kExpert},
-    {"w2.weight", "ffn_down_exps.weight", Kind::kExpert},
+    {"gate_proj.weight", "ffn_gate_exps.weight", Kind::kExpert, Of::kQwenExperts},
+    {"up_proj.weight", "ffn_up_exps.weight", Kind::kExpert, Of::kQwenExperts},
+    {"down_proj.weight", "ffn_down_exps.weight", Kind::kExpert, Of::kQwenExperts},
+    {"w1.weight", "ffn_gate_exps.weight", Kind::kExpert, Of::kMixtral},
+    {"w3.weight", "ffn_up_exps.weight", Kind::kExpert, Of::kMixtral},
+    {"w2.weight", "ffn_down_exps.weight", Kind::kExpert, Of::kMixtral},
 };
-constexpr std::string_view kExpertPrefixes[] = {"mlp.experts.", "block_sparse_moe.experts."};
+constexpr std::string_view kQwenExperts = "mlp.experts.";
+constexpr std::string_view kMixtralExperts = "block_sparse_moe.experts.";
+
+bool Has(const HfConfig& config, Of of) {
+  const bool mixtral = config.architecture == "llama" && config.experts != 0;
+  switch (of) {
+    case Of::kAll:
+      return true;
+    case Of::kHeadNorms:
+      return config.architecture != "llama" && config.architecture != "qwen2";
+    case Of::kDense:
+      return config.experts == 0;
+    case Of::kMixtral:
+      return mixtral;
+    case Of::kQwenExperts:
+      return config.experts != 0 && !mixtral;
+    case Of::kExperts:
+      return config.experts != 0;
+  }
+  return false;
+}
 
 const NameEntry* FindName(std::span<const NameEntry> names, std::string_view name) {
   for (const NameEntry& entry : names) {
@@ -166,6 +187,7 @@ class HfMapper {
     if (rest == kIgnored) return base::OkStatus();
     const NameEntry* entry = FindName(kLayerNames, rest);
     if (entry == nullptr) entry = FindName(norm_names_, rest);
+    if (entry != nullptr && !Has(config_, entry->of)) return Unknown(tensor);
     const auto gguf = [&](std::string_view name) { return fmt::format("blk.{}.{}", layer, name); };
     if (entry != nullptr && entry->kind == Kind::kGateUpStack) {
       RETURN_IF_ERROR(PlaceStack(tensor, gguf("ffn_gate_exps.weight"), {.first = 0, .count = 2}));
@@ -175,12 +197,12 @@ class HfMapper {
       return PlaceStack(tensor, gguf(entry->gguf), {.first = 0, .count = 1});
     }
     if (entry != nullptr) return Place(tensor, *entry, gguf(entry->gguf));
-    for (const std::string_view prefix : kExpertPrefixes) {
-      if (!rest.starts_with(prefix)) continue;
-      std::string_view name = rest.substr(prefix.size());
-      const std::optional<uint32_t> expert = TakeIndex(name);
-      entry = FindName(kExpertNames, name);
-      if (!expert || *expert >= config_.experts || entry == nullptr) break;
+    const std::string_view prefix = Has(config_, Of::kMixtral) ? kMixtralExperts : kQwenExperts;
+    if (!rest.starts_with(prefix)) return Unknown(tensor);
+    std::string_view name = rest.substr(prefix.size());
+    const std::optional<uint32_t> expert = TakeIndex(name);
+    entry = FindName(kExpertNames, name);
+    if (expert && *expert < config_.experts && entry != nullptr && Has(config_, entry->of)) {
       return PlaceExpert(tensor, *expert, gguf(entry->gguf));
     }
     return Unknown(tensor);

@@ -269,30 +269,32 @@ void ExpectRefusals(const std::vector<Refusal>& cases) {
   }
 }
 const std::string kLayer = "model.layers.0.";
-const std::string kUp = kLayer + "mlp.up_proj.weight";
+const std::string kValue = kLayer + "self_attn.v_proj.weight";
 
 TEST(HfTensors, RefusesUnknownAndMisshapenTensors) {
   ExpectRefusals({
       {"unknown", [](auto& w, auto&) { w.Tensor("model.vision.weight", "F32", {1}, "1234"); },
        Code::kUnsupported, "model.vision.weight"},
       {"layer out of range",
-       [](auto& w, auto&) { w.Tensor("model.layers.2.mlp.up_proj.weight", "F32", {1, 1}, "1234"); },
-       Code::kUnsupported, "model.layers.2.mlp.up_proj.weight"},
+       [](auto& w, auto&) {
+         w.Tensor("model.layers.2.self_attn.v_proj.weight", "F32", {1, 1}, "1234");
+       },
+       Code::kUnsupported, "model.layers.2.self_attn.v_proj.weight"},
       {"layer overflows",
        [](auto& w, auto&) { w.Tensor("model.layers.4294967296.x", "F32", {1}, "1234"); },
        Code::kUnsupported, "model.layers.4294967296.x"},
       {"one place twice",
        [](auto& w, auto&) {
-         w.Tensor(kUp, "F32", {1, 1}, "1234");
-         w.Tensor("model.layers.00.mlp.up_proj.weight", "F32", {1, 1}, "1234");
+         w.Tensor(kValue, "F32", {1, 1}, "1234");
+         w.Tensor("model.layers.00.self_attn.v_proj.weight", "F32", {1, 1}, "1234");
        },
-       Code::kCorrupt, "model.layers.00.mlp.up_proj.weight"},
-      {"other type", [](auto& w, auto&) { w.Tensor(kUp, "I32", {1, 1}, "1234"); },
-       Code::kUnsupported, "model.layers.0.mlp.up_proj.weight"},
-      {"three dimensions", [](auto& w, auto&) { w.Tensor(kUp, "F32", {1, 1, 1}, "1234"); },
-       Code::kCorrupt, "model.layers.0.mlp.up_proj.weight"},
-      {"a number", [](auto& w, auto&) { w.Tensor(kUp, "F32", {}, "1234"); }, Code::kCorrupt,
-       "model.layers.0.mlp.up_proj.weight"},
+       Code::kCorrupt, "model.layers.00.self_attn.v_proj.weight"},
+      {"other type", [](auto& w, auto&) { w.Tensor(kValue, "I32", {1, 1}, "1234"); },
+       Code::kUnsupported, "model.layers.0.self_attn.v_proj.weight"},
+      {"three dimensions", [](auto& w, auto&) { w.Tensor(kValue, "F32", {1, 1, 1}, "1234"); },
+       Code::kCorrupt, "model.layers.0.self_attn.v_proj.weight"},
+      {"a number", [](auto& w, auto&) { w.Tensor(kValue, "F32", {}, "1234"); }, Code::kCorrupt,
+       "model.layers.0.self_attn.v_proj.weight"},
       {"query rows",
        [](auto& w, auto&) {
          w.Tensor(kLayer + "self_attn.q_proj.weight", "F32", {7, 1}, std::string(28, 'x'));
@@ -307,33 +309,33 @@ TEST(HfTensors, RefusesExperts) {
   ExpectRefusals({
       {"expert out of range",
        [](auto& w, auto&) {
-         w.Tensor(kLayer + "mlp.experts.3.up_proj.weight", "F32", {1, 1}, "1234");
+         w.Tensor(kLayer + "block_sparse_moe.experts.3.w3.weight", "F32", {1, 1}, "1234");
        },
-       Code::kUnsupported, "model.layers.0.mlp.experts.3.up_proj.weight"},
+       Code::kUnsupported, "model.layers.0.block_sparse_moe.experts.3.w3.weight"},
       {"expert missing",
        [](auto& w, auto&) {
-         w.Tensor(kLayer + "mlp.experts.0.up_proj.weight", "F32", {1, 1}, "1234");
-         w.Tensor(kLayer + "mlp.experts.2.up_proj.weight", "F32", {1, 1}, "1234");
+         w.Tensor(kLayer + "block_sparse_moe.experts.0.w3.weight", "F32", {1, 1}, "1234");
+         w.Tensor(kLayer + "block_sparse_moe.experts.2.w3.weight", "F32", {1, 1}, "1234");
        },
        Code::kCorrupt, "blk.0.ffn_up_exps.weight"},
       {"experts differ in shape",
        [](auto& w, auto&) {
-         w.Tensor(kLayer + "mlp.experts.0.up_proj.weight", "F32", {1, 1}, "1234");
-         w.Tensor(kLayer + "mlp.experts.1.up_proj.weight", "F32", {2, 1}, "12345678");
+         w.Tensor(kLayer + "block_sparse_moe.experts.0.w3.weight", "F32", {1, 1}, "1234");
+         w.Tensor(kLayer + "block_sparse_moe.experts.1.w3.weight", "F32", {2, 1}, "12345678");
        },
-       Code::kCorrupt, "model.layers.0.mlp.experts.1.up_proj.weight"},
+       Code::kCorrupt, "model.layers.0.block_sparse_moe.experts.1.w3.weight"},
       {"experts differ in type",
        [](auto& w, auto&) {
-         w.Tensor(kLayer + "mlp.experts.0.up_proj.weight", "F32", {1, 1}, "1234");
-         w.Tensor(kLayer + "mlp.experts.1.up_proj.weight", "F16", {1, 1}, "12");
+         w.Tensor(kLayer + "block_sparse_moe.experts.0.w3.weight", "F32", {1, 1}, "1234");
+         w.Tensor(kLayer + "block_sparse_moe.experts.1.w3.weight", "F16", {1, 1}, "12");
        },
-       Code::kCorrupt, "model.layers.0.mlp.experts.1.up_proj.weight"},
+       Code::kCorrupt, "model.layers.0.block_sparse_moe.experts.1.w3.weight"},
       {"expert twice",
        [](auto& w, auto&) {
-         w.Tensor(kLayer + "mlp.experts.0.up_proj.weight", "F32", {1, 1}, "1234");
          w.Tensor(kLayer + "block_sparse_moe.experts.0.w3.weight", "F32", {1, 1}, "1234");
+         w.Tensor(kLayer + "block_sparse_moe.experts.00.w3.weight", "F32", {1, 1}, "1234");
        },
-       Code::kCorrupt, "model.layers.0.block_sparse_moe.experts.0.w3.weight"},
+       Code::kCorrupt, "model.layers.0.block_sparse_moe.experts.00.w3.weight"},
       {"stack of two",
        [](auto& w, auto&) {
          w.Tensor(kLayer + "mlp.experts.down_proj", "F32", {2, 1, 1}, "12345678");
@@ -349,38 +351,38 @@ TEST(HfTensors, RefusesExperts) {
 
 TEST(HfTensors, RefusesF8) {
   ExpectRefusals({
-      {"F8 unannounced", [](auto& w, auto&) { w.Tensor(kUp, "F8_E4M3", {1, 1}, "1"); },
-       Code::kCorrupt, "model.layers.0.mlp.up_proj.weight"},
+      {"F8 unannounced", [](auto& w, auto&) { w.Tensor(kValue, "F8_E4M3", {1, 1}, "1"); },
+       Code::kCorrupt, "model.layers.0.self_attn.v_proj.weight"},
       {"F8 without a scale",
        [](auto& w, auto& config) {
          config.f8_block = ScaleBlock{128, 128};
-         w.Tensor(kUp, "F8_E4M3", {1, 1}, "1");
+         w.Tensor(kValue, "F8_E4M3", {1, 1}, "1");
        },
-       Code::kCorrupt, "model.layers.0.mlp.up_proj.weight"},
+       Code::kCorrupt, "model.layers.0.self_attn.v_proj.weight"},
       {"F8 with too few scales",
        [](auto& w, auto& config) {
          config.f8_block = ScaleBlock{1, 1};
-         w.Tensor(kUp, "F8_E4M3", {2, 1}, "12");
-         w.Tensor(kUp + "_scale_inv", "F32", {1, 1}, "1234");
+         w.Tensor(kValue, "F8_E4M3", {2, 1}, "12");
+         w.Tensor(kValue + "_scale_inv", "F32", {1, 1}, "1234");
        },
-       Code::kCorrupt, "model.layers.0.mlp.up_proj.weight_scale_inv"},
+       Code::kCorrupt, "model.layers.0.self_attn.v_proj.weight_scale_inv"},
       {"F8 with scales of another type",
        [](auto& w, auto& config) {
          config.f8_block = ScaleBlock{1, 1};
-         w.Tensor(kUp, "F8_E4M3", {1, 1}, "1");
-         w.Tensor(kUp + "_scale_inv", "F8_E8M0", {1, 1}, "1");
+         w.Tensor(kValue, "F8_E4M3", {1, 1}, "1");
+         w.Tensor(kValue + "_scale_inv", "F8_E8M0", {1, 1}, "1");
        },
-       Code::kCorrupt, "model.layers.0.mlp.up_proj.weight_scale_inv"},
+       Code::kCorrupt, "model.layers.0.self_attn.v_proj.weight_scale_inv"},
       {"scale of a BF16 matrix",
        [](auto& w, auto& config) {
          config.f8_block = ScaleBlock{1, 1};
-         w.Tensor(kUp, "BF16", {1, 1}, "12");
-         w.Tensor(kUp + "_scale_inv", "F32", {1, 1}, "1234");
+         w.Tensor(kValue, "BF16", {1, 1}, "12");
+         w.Tensor(kValue + "_scale_inv", "F32", {1, 1}, "1234");
        },
-       Code::kCorrupt, "model.layers.0.mlp.up_proj.weight"},
+       Code::kCorrupt, "model.layers.0.self_attn.v_proj.weight"},
       {"scale of nothing",
-       [](auto& w, auto&) { w.Tensor(kUp + "_scale_inv", "F32", {1, 1}, "1234"); }, Code::kCorrupt,
-       "model.layers.0.mlp.up_proj.weight_scale_inv"},
+       [](auto& w, auto&) { w.Tensor(kValue + "_scale_inv", "F32", {1, 1}, "1234"); },
+       Code::kCorrupt, "model.layers.0.self_attn.v_proj.weight_scale_inv"},
   });
 }
 

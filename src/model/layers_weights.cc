@@ -67,19 +67,20 @@ void ExpectVector(uint32_t layer, std::string_view name, uint64_t size,
 
 void ExpectAttention(const Config& config, HeadNorms norms, uint32_t layer,
                      std::vector<WeightSpec>& specs) {
-  const auto add = [&](std::string_view name, uint64_t outputs, uint64_t inputs,
-                       bool optional = false) {
-    specs.push_back({LayerName(layer, name), outputs, inputs, optional});
+  const auto add = [&](std::string_view name, uint64_t outputs, uint64_t inputs) {
+    specs.push_back({LayerName(layer, name), outputs, inputs});
   };
   const uint64_t width = config.embedding;
   add("attn_q.weight", QueryWidth(config), width);
   add("attn_k.weight", KeyWidth(config), width);
   add("attn_v.weight", KeyWidth(config), width);
-  add("attn_q.bias", 1, QueryWidth(config), !config.qkv_bias);
-  add("attn_k.bias", 1, KeyWidth(config), !config.qkv_bias);
-  add("attn_v.bias", 1, KeyWidth(config), !config.qkv_bias);
+  if (config.qkv_bias) {
+    add("attn_q.bias", 1, QueryWidth(config));
+    add("attn_k.bias", 1, KeyWidth(config));
+    add("attn_v.bias", 1, KeyWidth(config));
+  }
   add("attn_output.weight", width, QueryWidth(config));
-  add("attn_output.bias", 1, width, true);
+  if (config.output_bias) add("attn_output.bias", 1, width);
   if (norms == HeadNorms::kNo) return;
   add("attn_q_norm.weight", 1, config.head_dim);
   add("attn_k_norm.weight", 1, config.head_dim);

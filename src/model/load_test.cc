@@ -137,6 +137,12 @@ TEST_F(Load, CapsTheContext) {
 TEST_F(Load, RefusesTensorsThatDoNotFitTheFamily) {
   const std::string good = TinyModel({.qkv_bias = true});
   std::string not_finite = good;
+  std::string late = good;
+  for (const char part : {'q', 'k', 'v'}) {
+    std::string name = std::string("blk.0.attn_") + part + ".bias", other = name;
+    other[6] = 'A';
+    late = Renamed(late, name, other);
+  }
   const float nan = std::nanf("");
   std::memcpy(not_finite.data() + not_finite.size() - 4, &nan, 4);  // ends with output_norm.weight
   struct Case {
@@ -150,6 +156,9 @@ TEST_F(Load, RefusesTensorsThatDoNotFitTheFamily) {
        "blk.1.ffn_up.weight"},
       {"one bias missing", Renamed(good, "blk.1.attn_v.bias", "blk.1.attn_V.bias"), Code::kCorrupt,
        "blk.1.attn_v.bias"},
+      {"a bias lost in the first layer", Renamed(good, "blk.0.attn_q.bias", "blk.0.attn_Q.bias"),
+       Code::kCorrupt, "blk.0.attn_k.bias"},
+      {"biases in the last layer only", late, Code::kCorrupt, "blk.1.attn_q.bias"},
       {"not finite", not_finite, Code::kCorrupt, "output_norm.weight"},
       {"heads of 8", TinyModel({.embedding = 64, .heads = 8, .kv_heads = 8, .head_dim = 8}),
        Code::kUnsupported, "llama.attention.key_length"},
