@@ -119,6 +119,14 @@ void Generations::KeepAlive() {
   if (options_.keep_alive.ns > 0) live_.KeepAlive(options_.keep_alive);
 }
 
+void Generations::CopyMetrics() {
+  const text::TokenCache::Stats tokens = token_cache_.stats();
+  parts_.metrics.token_cache_hit_bytes.SetTotal(tokens.found_bytes);
+  parts_.metrics.token_cache_miss_bytes.SetTotal(tokens.encoded_bytes);
+  parts_.metrics.token_cache_bytes.Set(static_cast<int64_t>(tokens.held_bytes));
+  parts_.metrics.token_cache_entries.Set(static_cast<int64_t>(tokens.entries));
+}
+
 bool Generations::Enqueue(ReadJob job) {
   const uint64_t bytes = job.body.size();
   const bool fits = queue_bytes_.fetch_add(bytes) + bytes <= options_.queue_bytes_max;

@@ -94,6 +94,9 @@ class Generations {
   // Writes to streams that have been silent for options.keep_alive; to be called now and then.
   void KeepAlive();
 
+  // What the token cache counts, into the metrics; to be called before they are shown.
+  void CopyMetrics();
+
   // Ends a request that is running, as when its client leaves; an unknown id is no error.
   void Cancel(engine::RequestId id) { live_.ClientLeft(id); }
 

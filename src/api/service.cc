@@ -410,6 +410,7 @@ Status Service::Ready() const { return draining_.load() ? Draining() : parts_.re
 
 void Service::ServeMetrics(Call call) {
   if (parts_.refresh_metrics) parts_.refresh_metrics();
+  generations_.CopyMetrics();
   HttpResponse response{.status = 200, .headers = {}, .body = parts_.metrics.Expose()};
   response.headers.Add("Content-Type", std::string(telemetry::kExpositionContentType));
   Answer(call, std::move(response));

@@ -209,5 +209,20 @@ TEST(Service, CountsAnswersByRouteAndStatus) {
   EXPECT_EQ(fixture.metrics.api.requests.At("/v1/chat/completions", "400").value(), 1u);
 }
 
+TEST(Service, ShowsWhatTheTokenCacheSaved) {
+  ServiceFixture fixture(SayHello());
+  const std::string text(100, 'a');
+  const json message = {{"role", "user"}, {"content", text}};
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(fixture.Ask(ChatBody({{"messages", {message}}})).status, 200);
+  EXPECT_NE(fixture.Get("/metrics").body.find("plumb_token_cache_hit_bytes_total"),
+            std::string::npos);
+  const telemetry::ApiMetrics& metrics = fixture.metrics.api;
+  EXPECT_GE(metrics.token_cache_hit_bytes.value(), text.size());
+  EXPECT_GE(metrics.token_cache_miss_bytes.value(), text.size());
+  EXPECT_GT(metrics.token_cache_bytes.value(), 0);
+  EXPECT_GT(metrics.token_cache_entries.value(), 0);
+}
+
 }  // namespace
 }  // namespace plumb::api::testing

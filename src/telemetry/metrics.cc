@@ -112,6 +112,13 @@ void AddApi(Page& page, const ApiMetrics& api) {
            api.disconnects);
   page.Add("plumb_http_write_stalls_total", "Connections cut because the client read too slowly.",
            api.write_stalls);
+  page.Add("plumb_token_cache_hit_bytes_total", "Bytes of prompt texts whose tokens were known.",
+           api.token_cache_hit_bytes);
+  page.Add("plumb_token_cache_miss_bytes_total", "Bytes of prompt texts that were tokenised.",
+           api.token_cache_miss_bytes);
+  page.Add("plumb_token_cache_memory_bytes", "Memory held by the tokens of known texts.",
+           api.token_cache_bytes);
+  page.Add("plumb_token_cache_entries", "Known texts.", api.token_cache_entries);
 }
 
 void AddEngine(Page& page, const EngineMetrics& engine) {

@@ -25,6 +25,11 @@ struct ApiMetrics {
   Counter http_refusals;  // answered by net itself: malformed, too large, too slow, draining
   Counter disconnects;
   Counter write_stalls;
+  // Copied from the token cache likewise (text/token_cache.h).
+  Counter token_cache_hit_bytes;   // of prompt texts whose tokens were remembered
+  Counter token_cache_miss_bytes;  // of those that were tokenised
+  Gauge token_cache_bytes;         // held
+  Gauge token_cache_entries;
 
   void CountRequest(std::string_view route, int status) {
     requests.At(route, std::to_string(status)).Add();

@@ -81,6 +81,10 @@ TEST(Metrics, ShowsWhatWasRecorded) {
   metrics.api.CountRequest("/health", 299);
   metrics.api.connections_open.Set(3);
   metrics.api.disconnects.SetTotal(7);
+  metrics.api.token_cache_hit_bytes.SetTotal(190000);
+  metrics.api.token_cache_miss_bytes.SetTotal(10000);
+  metrics.api.token_cache_bytes.Set(4096);
+  metrics.api.token_cache_entries.Set(40);
   metrics.engine.first_token_seconds.Observe(0.05);
   metrics.engine.first_token_seconds.Observe(1000.0);
   metrics.engine.completion_tokens.Add(12345678);
@@ -97,6 +101,10 @@ TEST(Metrics, ShowsWhatWasRecorded) {
            "# TYPE plumb_http_requests_total counter\n",
            "plumb_http_connections_open 3\n",
            "plumb_http_disconnects_total 7\n",
+           "plumb_token_cache_hit_bytes_total 190000\n",
+           "plumb_token_cache_miss_bytes_total 10000\n",
+           "plumb_token_cache_memory_bytes 4096\n",
+           "plumb_token_cache_entries 40\n",
            "# TYPE plumb_first_token_seconds histogram\n",
            "plumb_first_token_seconds_count 2\n",
            "plumb_first_token_seconds_sum 1000.05\n",

@@ -21,6 +21,7 @@ MEMORY_MB = 200
 # What is asked, at least how often a second, over how many connections.
 KINDS = {"short": (5000, 32), "stream": (0, 32), "turns": (300, 8), "cold": (5, 2)}
 LATENCIES = ("short", "turns")  # of these, at half of that rate
+WARM_UP = 1  # second, of latencies
 SECONDS_MAX = 120
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -52,6 +53,11 @@ class Gateway:
         stat = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii")
         user, system = stat.rsplit(")", 1)[1].split()[11:13]
         return (int(user) + int(system)) / TICKS
+
+    def waited_ms(self):
+        """How long its threads were ready for their core while others had it."""
+        tasks = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
+        return sum(int(task.read_text(encoding="ascii").split()[1]) for task in tasks) / 1e6
 
     def resident_mb(self):
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
@@ -96,9 +102,14 @@ def measure_rate(samples, cores, kind, number, seconds):
 def measure_latency(samples, cores, kind, number, seconds):
     with Gateway(cores[0]) as gateway:
         rate = KINDS[kind][0] / 2
-        report = load(cores[1], gateway, kind, KINDS[kind][1], "--seconds", seconds, "--rate", rate)
+        before = gateway.waited_ms()
+        report = load(cores[1], gateway, kind, KINDS[kind][1], "--seconds", seconds, "--rate", rate,
+                      "--warm-up", WARM_UP)
+        waited = gateway.waited_ms() - before
         for name in ("p50_ms", "p90_ms", "p99_ms", "max_ms"):
             samples.add(f"gateway-{kind}-{name[:-3]}-at-half", "plumb", number, report[name], "ms")
+        samples.add(f"gateway-{kind}-waited-at-half", "plumb", number,
+                    waited / (WARM_UP + seconds), "ms/s")
 
 
 def measure_streams(samples, cores, number):
