@@ -11,19 +11,11 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 build=$(realpath -m "${PLUMB_BUILD:-$root/build/release}")
 modules=${PLUMB_CACHE:-$HOME/.cache/plumb}/browser-modules
-NODE_MIN=20  # of playwright-core; Debian 12 has 18
 PACKAGES=(chromium fonts-dejavu-core fonts-nanum)
+# shellcheck source=../lib/node.sh
+source "$here/../lib/node.sh"
 
 say() { echo "browser: $*" >&2; }
-
-check_node() {
-  local version
-  version=$(node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/') || true
-  if [[ -z $version ]] || ((version < NODE_MIN)); then
-    say "Node.js $NODE_MIN or later is needed, with npm: https://nodejs.org"
-    exit 1
-  fi
-}
 
 missing_packages() {
   local package
@@ -48,17 +40,6 @@ install_packages() {
     >/dev/null
 }
 
-# Into a folder of its own: the source tree stays as it is.
-install_modules() {
-  if cmp -s "$here/package.json" "$modules/installed.json"; then return; fi
-  say "installing playwright-core and axe-core"
-  rm -rf "$modules"
-  mkdir -p "$modules"
-  cp "$here/package.json" "$modules/package.json"
-  npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$modules"
-  cp "$here/package.json" "$modules/installed.json"
-}
-
 main() {
   local unit=0 screenshots=0 argument
   for argument in "$@"; do
@@ -79,7 +60,7 @@ main() {
   node --test "$here/unit/"
   if ((unit)); then return; fi
   install_packages
-  install_modules
+  install_modules "$here/package.json" "$modules" --ignore-scripts
   cmake --build "$build" --target scripted_server plumb >&2
   export PLUMB_BROWSER_MODULES=$modules PLUMB_SCRIPTED_SERVER PLUMB_BINARY=$build/plumb
   PLUMB_SCRIPTED_SERVER=$(find "$build" -name scripted_server -type f -perm -u+x | head -n 1)

@@ -12,30 +12,10 @@ build=$(realpath -m "${PLUMB_BUILD:-$root/build/release}")
 PLUMB_AGENT_MODULES=${PLUMB_CACHE:-$HOME/.cache/plumb}/agent-modules
 PLUMB_AGENT_SERVER=$build/tests/clients/agent_server
 export PLUMB_AGENT_MODULES PLUMB_AGENT_SERVER PYTHONDONTWRITEBYTECODE=1
-NODE_MIN=20
+# shellcheck source=../lib/node.sh
+source "$here/../lib/node.sh"
 
 say() { echo "agents: $*" >&2; }
-
-check_node() {
-  local version
-  version=$(node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/') || true
-  if [[ -z $version ]] || ((version < NODE_MIN)); then
-    say "Node.js $NODE_MIN or later is needed, with npm: https://nodejs.org"
-    exit 1
-  fi
-}
-
-# Into a folder of its own: the source tree stays as it is.
-install_modules() {
-  local modules=$PLUMB_AGENT_MODULES
-  if cmp -s "$here/agents/package.json" "$modules/installed.json"; then return; fi
-  say "installing $(grep -o '"[^"]*": "[0-9][^"]*"' "$here/agents/package.json" | tr '\n' ' ')"
-  rm -rf "$modules"
-  mkdir -p "$modules"
-  cp "$here/agents/package.json" "$modules/package.json"
-  npm install --silent --no-audit --no-fund --prefix "$modules"
-  cp "$here/agents/package.json" "$modules/installed.json"
-}
 
 main() {
   local agent failed=0
@@ -45,7 +25,7 @@ main() {
   fi
   if (($# == 0)); then set -- codex claude_code opencode; fi
   check_node
-  install_modules
+  install_modules "$here/agents/package.json" "$PLUMB_AGENT_MODULES"
   cmake --build "$build" --target agent_server >&2
   for agent in "$@"; do
     python3 "$here/agents/check.py" "$agent" || failed=1

@@ -17,7 +17,8 @@ cache=${PLUMB_CACHE:-$HOME/.cache/plumb}
 # PYTHONDONTWRITEBYTECODE and no cache: the source tree stays as it is.
 export PLUMB_BINARY PYTHONDONTWRITEBYTECODE=1
 PYTEST=(-p no:cacheprovider -q --maxfail=5)
-NODE_MIN=20
+# shellcheck source=../lib/node.sh
+source "$here/../lib/node.sh"
 
 say() { echo "clients: $*" >&2; }
 
@@ -45,26 +46,10 @@ run_libraries() {
     "$cache/venv-libraries/bin/pytest" "${PYTEST[@]}" -W ignore "$@"
 }
 
-has_node() {
-  local version
-  version=$(node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/') || true
-  [[ -n $version ]] && ((version >= NODE_MIN)) && type -P npm >/dev/null
-}
-
 run_node() {
   local modules=$cache/client-modules
-  if ! has_node; then
-    say "node needs Node.js $NODE_MIN or later, with npm: https://nodejs.org"
-    return 1
-  fi
-  if ! cmp -s "$here/node/package.json" "$modules/installed.json"; then
-    say "installing what node/package.json names"
-    rm -rf "$modules"
-    mkdir -p "$modules"
-    cp "$here/node/package.json" "$modules/package.json"
-    npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$modules"
-    cp "$here/node/package.json" "$modules/installed.json"
-  fi
+  check_node
+  install_modules "$here/node/package.json" "$modules" --ignore-scripts
   PLUMB_NODE_MODULES=$modules node --test "$here/node/"
 }
 

@@ -21,11 +21,11 @@ async function freePort() {
 }
 
 // Its address, until `stop` is called; throws when it is not ready in time.
-export async function startServer() {
+export async function startServer(...flags) {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const child = spawn(process.env.PLUMB_BINARY,
-    ["serve", "--model", MODEL, "--host", "127.0.0.1", "--port", String(port)],
+    ["serve", "--model", MODEL, "--host", "127.0.0.1", "--port", String(port), ...flags],
     { stdio: "ignore", env: { ...process.env, PLUMB_API_KEY: KEY } });
   const ended = new Promise((resolve) => child.once("exit", resolve));
   const stop = async () => {
