@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # No speed from coarser arithmetic: ./eval/quality/kl_guard.sh [--models NAME,...] [--windows N]
 # [--threads N] [--csv FILE]
-# Runs a quantised model and its own weights as exact F32, in plumb and in llama.cpp, over the same
+# Runs a model's file and its own weights as exact F32, in plumb and in llama.cpp, over the same
 # tokens of a public-domain text; prints RATIO kl_<model> <plumb's mean KL / llama.cpp's> 1.1.
 # Variables: PLUMB_BINARY, PLUMB_LLAMACPP_BUILD, PLUMB_SPEED_CACHE, SMOLLM2_GGUF, QWEN_05B_GGUF.
 set -euo pipefail
@@ -27,10 +27,11 @@ main() {
   find_llamacpp
   build_llamacpp_kl
   SMOLLM2_GGUF=$(model_file SMOLLM2_GGUF smollm2-135m)
-  if [[ " $* " != *" --models smollm2"* ]]; then
+  if [[ " $* " != *" --models "* || " $* " == *qwen* ]]; then
     QWEN_05B_GGUF=$(model_file QWEN_05B_GGUF qwen2.5-coder-0.5b)
   fi
   export SMOLLM2_GGUF QWEN_05B_GGUF SPEED_CACHE
+  mkdir -p "$SPEED_CACHE/speed"  # quantisations that are made here
   PLUMB_SPEED_COMMIT=$(git -C "$ROOT" describe --always --dirty 2>/dev/null || echo unknown)
   export PLUMB_SPEED_COMMIT PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$SPEED_LIB
   exec python3 "$ROOT/eval/quality/lib/kl_guard.py" --root "$ROOT" "$@"

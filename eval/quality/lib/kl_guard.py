@@ -14,6 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from llamacpp import requantised
 from speed import file_line
 
 GOAL = 1.1
@@ -21,7 +22,11 @@ POSITIONS_MIN = 5000
 CONTEXT = 512
 WINDOWS_DEFAULT = 20  # 5,100 positions
 SECONDS_MAX = 4 * 3600
-MODELS = {"smollm2-135m_q4_1": "SMOLLM2_GGUF", "qwen2.5-coder-0.5b_q4_k_m": "QWEN_05B_GGUF"}
+# Which variable names the file, and the kind that is made of it; empty: the file itself.
+MODELS = {"smollm2-135m_q4_1": ("SMOLLM2_GGUF", ""), "smollm2-135m_q8_0": ("SMOLLM2_GGUF", "Q8_0"),
+          "smollm2-135m_q4_0": ("SMOLLM2_GGUF", "Q4_0"),
+          "smollm2-135m_bf16": ("SMOLLM2_GGUF", "BF16"),
+          "qwen2.5-coder-0.5b_q4_k_m": ("QWEN_05B_GGUF", "")}
 COLUMNS = ["model", "engine", "positions", "perplexity", "perplexity_f32", "kl_mean", "kl_p99",
            "kl_largest", "top1_agreement"]
 
@@ -37,6 +42,17 @@ def run(command):
     if done.returncode != 0:
         sys.exit(f"kl_guard: {Path(str(command[0])).name} failed ({done.returncode})")
     return done.stdout
+
+
+def file_of(name):
+    """The model's file. One that is made holds other weights than its source, which changes nothing
+    here: it is held against those same weights as F32."""
+    variable, kind = MODELS[name]
+    path = Path(os.environ[variable])
+    made = requantised(path, kind) if kind else path
+    if made is None:
+        sys.exit(f"kl_guard: {name} could not be made of {path.name}")
+    return made
 
 
 def f32_of(model):
@@ -112,8 +128,9 @@ def main():
 
     text = options.root / "eval/quality/data/opticks.txt"
     rows, ratios, numerics = [], {}, "unknown"
+    files = {name: file_of(name) for name in names}
     for name in names:
-        ratios[name], more, numerics = guard(name, Path(os.environ[MODELS[name]]), text, options)
+        ratios[name], more, numerics = guard(name, files[name], text, options)
         rows += more
         print(f"RATIO kl_{name} {ratios[name]:.4g} {GOAL}", flush=True)
     day = time.strftime("%Y-%m-%d", time.gmtime())
@@ -123,8 +140,7 @@ def main():
         for key, value in (("cpu", processor()), ("threads", options.threads),
                            ("commit", os.environ["PLUMB_SPEED_COMMIT"]), ("numerics", numerics),
                            ("context", CONTEXT), ("windows", options.windows),
-                           *((f"model {name}", file_line(os.environ[MODELS[name]]))
-                             for name in names)):
+                           *((f"model {name}", file_line(files[name])) for name in names)):
             file.write(f"# {key}: {value}\n")
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)

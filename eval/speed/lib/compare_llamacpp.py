@@ -190,7 +190,7 @@ def main():
     arguments = parse()
     smallest = os.environ["SMOLLM2_GGUF"]
     about = describe(smallest, arguments.threads)
-    about["llama.cpp"] = llamacpp.version(smallest, arguments.threads)
+    llamacpp.describe_into(about, smallest, arguments.threads)
     samples = Samples(csv_path(arguments, about, "llamacpp"), about)
     comparison = Comparison(arguments, samples)
     if {"prefill", "decode", "batch"} & set(arguments.only):

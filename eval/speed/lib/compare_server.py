@@ -138,7 +138,7 @@ def main():
         return 1
     model = plain(source)
     about = describe(model, arguments.threads)
-    about["llama.cpp"] = llamacpp.version(model, arguments.threads)
+    llamacpp.describe_into(about, model, arguments.threads)
     samples = Samples(csv_path(arguments, about, "server"), about)
     comparison = Comparison(arguments, samples, model)
     comparison.go(wanted)

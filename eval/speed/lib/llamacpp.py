@@ -3,8 +3,10 @@ llama.cpp's own benchmarks as samples: llama-bench (prompts, one stream), llama-
 streams), llama-quantize (files that both engines read). Flash attention is tried on and off, since
 which is faster depends on the processor; batch sizes are llama.cpp's defaults.
 """
+import ctypes
 import json
 import os
+import sys
 from pathlib import Path
 
 from speed import SECONDS_MAX, run, say, sha256_of
@@ -32,6 +34,29 @@ def version(model, threads):
     rows = _lines(run([tool("llama-bench"), "-m", model, "-p", 1, "-n", 0, "-r", 1, "-t", threads,
                        "-o", "jsonl"]))
     return rows[0]["build_commit"] if rows else "unknown"
+
+
+def system_info():
+    """The line in which the build says what it uses: "CPU : AVX2 = 1 | AVX512 = 1 | ..."."""
+    try:
+        library = ctypes.CDLL(str(tool("libllama.so")))
+        library.llama_print_system_info.restype = ctypes.c_char_p
+        return library.llama_print_system_info().decode(errors="replace").strip(" |")
+    except (OSError, AttributeError) as error:
+        say(f"llama.cpp does not say what it was built for: {error}")
+        return "unknown"
+
+
+def describe_into(about, model, threads):
+    """Adds which build is compared. Ends the program where it is not the pair of plumb's kernels:
+    a claim for AVX2 needs AVX2 on both sides."""
+    about["llama.cpp"] = version(model, threads)
+    about["llama.cpp system_info"] = info = system_info()
+    wants_avx2 = os.environ.get("PLUMB_KERNELS", "auto") == "avx2"
+    if info != "unknown" and wants_avx2 == ("AVX512 = 1" in info):
+        if wants_avx2 or "avx512f" in about.get("flags", ""):
+            sys.exit(f"speed: plumb's kernels are '{'avx2' if wants_avx2 else 'auto'}', but "
+                     f"llama.cpp was built with '{info}'; name another PLUMB_LLAMACPP_BUILD")
 
 
 def bench(model, threads, prompts, decode, repeat, depth=0, seconds_max=SECONDS_MAX):

@@ -40,22 +40,28 @@ get_llamacpp() {
 }
 
 # Sets LLAMACPP, the folder of its tools: PLUMB_LLAMACPP_BUILD/bin, or one that is built here with
-# the processor's own instructions.
+# the processor's own instructions, or those of AVX2 where plumb may use no more.
 find_llamacpp() {
-  local folder=$SPEED_CACHE/llama.cpp tool lock
-  LLAMACPP=${PLUMB_LLAMACPP_BUILD:-$folder/build}/bin
+  local folder=$SPEED_CACHE/llama.cpp build=build tool lock
+  local -a instructions=(-DGGML_NATIVE=ON)
+  if [[ ${PLUMB_KERNELS:-auto} == avx2 ]]; then
+    build=build-avx2
+    instructions=(-DGGML_NATIVE=OFF -DGGML_AVX=ON -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON
+      -DGGML_BMI2=ON)
+  fi
+  LLAMACPP=${PLUMB_LLAMACPP_BUILD:-$folder/$build}/bin
   if [[ -z ${PLUMB_LLAMACPP_BUILD:-} && ! -x $LLAMACPP/llama-server ]]; then
     mkdir -p "$folder"
     exec {lock}>"$folder/.lock"
     flock "$lock"  # two scripts at once: the second finds it built
     if [[ ! -f $folder/source/vendor/llama.cpp/CMakeLists.txt ]]; then get_llamacpp "$folder"; fi
     step "configuring llama.cpp" llamacpp-configure \
-      cmake -G Ninja -S "$folder/source/vendor/llama.cpp" -B "$folder/build" \
-      -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF \
+      cmake -G Ninja -S "$folder/source/vendor/llama.cpp" -B "$folder/$build" \
+      -DCMAKE_BUILD_TYPE=Release "${instructions[@]}" -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF \
       -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_UI=OFF \
       -DLLAMA_BUILD_TOOLS=ON -DLLAMA_BUILD_SERVER=ON
     step "building llama.cpp (minutes)" llamacpp-build \
-      ninja -C "$folder/build" -j "$(jobs_count)" "${LLAMACPP_TOOLS[@]}"
+      ninja -C "$folder/$build" -j "$(jobs_count)" "${LLAMACPP_TOOLS[@]}"
   fi
   for tool in "${LLAMACPP_TOOLS[@]}"; do
     [[ -x $LLAMACPP/$tool ]] || die "no $tool in '$LLAMACPP'; build it there, or unset" \
