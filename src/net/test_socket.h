@@ -9,16 +9,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/bounded_queue.h"
+#include "base/mutex.h"
 #include "net/http_server.h"
 
 namespace plumb::net {
@@ -121,19 +119,20 @@ class TestSocket {
 class TestEvent {
  public:
   void Set() {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     set_ = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   bool Wait() {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(kWaitMaxSeconds), [this] { return set_; });
+    base::MutexLock lock(mutex_);
+    return changed_.WaitFor(lock, base::Seconds(kWaitMaxSeconds),
+                            [this]() HOLDS(mutex_) { return set_; });
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool set_ = false;
+  base::Mutex mutex_;
+  base::Condition changed_;
+  bool set_ GUARDED_BY(mutex_) = false;
 };
 
 struct Held {

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <utility>
 
 #include "base/check.h"
@@ -20,7 +19,7 @@ using base::Status;
 namespace {
 
 constexpr uint32_t kRetryAfterMs = 1000;
-constexpr std::chrono::milliseconds kShortWait(250);
+constexpr base::Duration kShortWait = base::Milliseconds(250);
 
 Status Busy(std::string message) {
   return Status(base::Code::kOverloaded, std::move(message) + "; send the request again later")
@@ -84,17 +83,17 @@ GrammarCompiler::~GrammarCompiler() { Stop(); }
 
 void GrammarCompiler::Stop() {
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     stopped_ = true;
   }
   queue_.Close();
-  changed_.notify_all();
+  changed_.NotifyAll();
   for (base::Thread& thread : threads_)
     if (thread.joinable()) thread.Join();
 }
 
 uint64_t GrammarCompiler::compiled() const {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return compiled_;
 }
 
@@ -114,13 +113,13 @@ GrammarCompiler::Key GrammarCompiler::KeyOf(const GrammarSpec& spec) {
 Result<std::shared_ptr<const Grammar>> GrammarCompiler::Compile(const GrammarSpec& spec) {
   RETURN_IF_ERROR(CheckSpec(spec));
   ASSIGN_OR_RETURN(const std::shared_ptr<Entry> entry, FindOrEnqueue(spec));
-  std::unique_lock lock(mutex_);
-  const auto done = [&] { return entry->result || stopped_; };
+  base::MutexLock lock(mutex_);
+  const auto done = [&]() HOLDS(mutex_) { return entry->result || stopped_; };
   // Nearly all are done by then. Who waits longer holds a thread that others need: one may.
-  if (!changed_.wait_for(lock, kShortWait, done)) {
+  if (!changed_.WaitFor(lock, kShortWait, done)) {
     if (patient_) return Busy("another grammar takes long to compile");
     patient_ = true;
-    changed_.wait_for(lock, std::chrono::milliseconds(options_.compile_ms_max), done);
+    changed_.WaitFor(lock, base::Milliseconds(options_.compile_ms_max), done);
     patient_ = false;
   }
   if (!entry->result && !stopped_) return Busy("the grammar still waits to be compiled");
@@ -131,7 +130,7 @@ Result<std::shared_ptr<const Grammar>> GrammarCompiler::Compile(const GrammarSpe
 Result<std::shared_ptr<GrammarCompiler::Entry>> GrammarCompiler::FindOrEnqueue(
     const GrammarSpec& spec) {
   const Key key = KeyOf(spec);
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (stopped_) return Status(base::Code::kUnavailable, "the server is stopping");
   if (const auto found = entries_.find(key); found != entries_.end()) {
     by_use_.splice(by_use_.begin(), by_use_, found->second->use);
@@ -167,13 +166,13 @@ void GrammarCompiler::RunThread() {
   while (std::optional<std::shared_ptr<Entry>> next = queue_.Pop()) {
     const std::shared_ptr<Entry> entry = *std::move(next);
     {
-      std::lock_guard lock(mutex_);
+      base::MutexLock lock(mutex_);
       if (stopped_) continue;
       ++compiled_;
     }
     Result<std::shared_ptr<const Grammar>> result = CompileNow(entry->spec);
     {
-      std::lock_guard lock(mutex_);
+      base::MutexLock lock(mutex_);
       const bool ours = !result.ok() && result.status().code() != base::Code::kInvalidArgument;
       entry->result = std::move(result);
       if (ours && entries_.erase(entry->key) > 0) {  // not the spec's fault: the next may try again
@@ -182,7 +181,7 @@ void GrammarCompiler::RunThread() {
       }
       Evict();
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 }
 

@@ -6,7 +6,6 @@
 // text/grammar_rust.h, rust/src/grammar.rs.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <list>
 #include <map>
@@ -16,6 +15,7 @@
 
 #include "base/bounded_queue.h"
 #include "base/hash.h"
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/thread.h"
 #include "text/grammar.h"
@@ -33,7 +33,7 @@ struct GrammarCompilerOptions {
   uint32_t compile_ms_max = 5000;        // of one grammar
 };
 
-// A resource type. Borrows the tokenizer. Thread: any, for every method.
+// A resource type. Borrows the tokenizer. Thread: any; Stop: the owner.
 class GrammarCompiler {
  public:
   explicit GrammarCompiler(const Tokenizer& tokenizer, GrammarCompilerOptions options = {});
@@ -74,7 +74,7 @@ class GrammarCompiler {
   base::Result<std::shared_ptr<Entry>> FindOrEnqueue(const GrammarSpec& spec);
   void RunThread();
   base::Result<std::shared_ptr<const Grammar>> CompileNow(const GrammarSpec& spec);
-  void Evict();
+  void Evict() HOLDS(mutex_);
   base::Result<std::shared_ptr<const GrammarVocabulary>> Vocabulary();
 
   const Tokenizer& tokenizer_;
@@ -85,14 +85,14 @@ class GrammarCompiler {
   std::once_flag vocabulary_once_;
   base::Result<std::shared_ptr<const GrammarVocabulary>> vocabulary_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;  // an entry is done, or stopped_
-  std::map<Key, std::shared_ptr<Entry>> entries_;
-  std::list<Key> by_use_;  // the latest first
-  uint64_t cached_bytes_ = 0;
-  uint64_t compiled_ = 0;
-  bool stopped_ = false;
-  bool patient_ = false;  // a caller waits longer than others may
+  mutable base::Mutex mutex_;
+  base::Condition changed_;  // an entry is done, or stopped_
+  std::map<Key, std::shared_ptr<Entry>> entries_ GUARDED_BY(mutex_);
+  std::list<Key> by_use_ GUARDED_BY(mutex_);  // the latest first
+  uint64_t cached_bytes_ GUARDED_BY(mutex_) = 0;
+  uint64_t compiled_ GUARDED_BY(mutex_) = 0;
+  bool stopped_ GUARDED_BY(mutex_) = false;
+  bool patient_ GUARDED_BY(mutex_) = false;  // a caller waits longer than others may
 };
 
 }  // namespace plumb::text
