@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -17,6 +16,7 @@
 #include "base/bounded_queue.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/thread.h"
 #include "engine/engine_memory.h"
@@ -120,7 +120,7 @@ class Engine final : public Generator {
   // Of Submit. Thread: any.
   std::unique_ptr<LiveRequest> MakeLive(Request request, EventSink& sink) const;
   base::Status Enqueue(std::unique_ptr<LiveRequest> live);
-  base::Status CheckRoom(const Request& request);  // registry_mutex_ is held
+  base::Status CheckRoom(const Request& request) HOLDS(registry_mutex_);
   base::Status Refuse(base::Code code, std::string message, uint32_t retry_after_ms);
   void LeaveQueue(const Sample& sample);  // it waits no more; thread: engine
   bool hangs() const { return stalled_.load() || stall_watch_.host_hangs(); }
@@ -176,13 +176,13 @@ class Engine final : public Generator {
   bool EngineHangs();
   bool FailAll();
   std::vector<LiveRequest*> Registered();
-  bool Overdue() const;  // registry_mutex_ is held
-  bool IsDraining() const;
+  bool Overdue() const HOLDS(registry_mutex_);
 
   // Of SwapModel; CheckSwap: thread any.
   base::Status CheckSwap(const model::Model& model) const;
+  bool AwaitsSwap(base::Instant deadline, base::Status& given_up);
   void ServeSwap();
-  void Exchange();
+  void Exchange() HOLDS(swap_.mutex);
   void Rename(LiveRequest& live);
 
   // Constant after construction.
@@ -228,21 +228,22 @@ class Engine final : public Generator {
   std::atomic<int64_t> drain_deadline_ns_{INT64_MAX};
   std::atomic<int64_t> last_progress_ns_{0};
   RetryAfter retry_after_;
-  mutable std::mutex registry_mutex_;
-  // Guarded by registry_mutex_.
-  std::unordered_map<uint64_t, LiveRequest*> registry_;  // what has not ended for its sink
-  base::Hash256 identity_;                               // of the model, in page names
-  std::atomic<uint32_t> weights_version_{1};             // written under registry_mutex_
-  uint32_t waiting_ = 0, waiting_batch_ = 0;             // samples that have not begun
-  bool draining_ = false;
+  mutable base::Mutex registry_mutex_;
+  // What has not ended for its sink.
+  std::unordered_map<uint64_t, LiveRequest*> registry_ GUARDED_BY(registry_mutex_);
+  base::Hash256 identity_ GUARDED_BY(registry_mutex_);  // of the model, in page names
+  std::atomic<uint32_t> weights_version_{1};            // written under registry_mutex_
+  uint32_t waiting_ GUARDED_BY(registry_mutex_) = 0;    // samples that have not begun
+  uint32_t waiting_batch_ GUARDED_BY(registry_mutex_) = 0;
+  bool draining_ GUARDED_BY(registry_mutex_) = false;
 
   WeightsSwap swap_;
   StallLooks engine_looks_;  // thread: stall_watch_'s
   HostWork host_work_;
   HostThread host_;  // last but the thread: it uses the rest
   std::atomic<bool> started_{false};
-  std::mutex thread_mutex_;
-  base::Thread thread_;  // guarded by thread_mutex_
+  base::Mutex thread_mutex_;
+  base::Thread thread_ GUARDED_BY(thread_mutex_);
   StallWatch stall_watch_;
 };
 

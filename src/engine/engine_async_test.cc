@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
 
 #include "base/testing/allocation_count.h"
 #include "engine/engine_testing.h"
@@ -13,29 +11,6 @@ namespace plumb::engine {
 namespace {
 
 constexpr uint32_t kContextMax = 600;
-
-// A number that only grows, and whoever waits for it. Thread: any.
-class Milestones {
- public:
-  void Pass() {
-    std::lock_guard lock(mutex_);
-    ++passed_;
-    changed_.notify_all();
-  }
-  void AwaitAtLeast(uint64_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return passed_ >= count; });
-  }
-  uint64_t passed() {
-    std::lock_guard lock(mutex_);
-    return passed_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  uint64_t passed_ = 0;
-};
 
 class Async : public testing::Test {
  protected:

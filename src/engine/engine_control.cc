@@ -60,7 +60,7 @@ std::vector<base::Hash256> Engine::PromptChain(const Request& request) const {
   if (tree_ == nullptr) return {};
   base::Hash256 identity;
   {
-    std::lock_guard lock(registry_mutex_);
+    base::MutexLock lock(registry_mutex_);
     identity = identity_;
   }
   const std::span<const TokenId> prompt(request.prompt);
@@ -78,7 +78,7 @@ std::vector<base::Hash256> Engine::PromptChain(const Request& request) const {
 
 base::Status Engine::Enqueue(std::unique_ptr<LiveRequest> live) {
   const Request& request = live->request;
-  std::lock_guard lock(registry_mutex_);
+  base::MutexLock lock(registry_mutex_);
   RETURN_IF_ERROR(CheckRoom(request));
   if (registry_.empty()) last_progress_ns_.store(live->arrival.ns, std::memory_order_relaxed);
   registry_.emplace(static_cast<uint64_t>(request.id), live.get());
@@ -121,7 +121,7 @@ base::Status Engine::CheckRoom(const Request& request) {
 }
 
 void Engine::LeaveQueue(const Sample& sample) {
-  std::lock_guard lock(registry_mutex_);
+  base::MutexLock lock(registry_mutex_);
   CHECK(waiting_ > 0);
   --waiting_;
   if (sample.request.request.priority != Priority::kBatch) return;
@@ -135,12 +135,12 @@ base::Status Engine::Refuse(base::Code code, std::string message, uint32_t retry
 }
 
 void Engine::Forget(const LiveRequest& live) {
-  std::lock_guard lock(registry_mutex_);
+  base::MutexLock lock(registry_mutex_);
   registry_.erase(static_cast<uint64_t>(live.request.id));
 }
 
 void Engine::Cancel(RequestId id) {
-  std::lock_guard lock(registry_mutex_);
+  base::MutexLock lock(registry_mutex_);
   const auto place = registry_.find(static_cast<uint64_t>(id));
   if (place == registry_.end()) return;
   place->second->cancelled.store(true, std::memory_order_relaxed);
@@ -149,13 +149,13 @@ void Engine::Cancel(RequestId id) {
 
 void Engine::Drain(base::Instant deadline) {
   {
-    std::lock_guard lock(registry_mutex_);
+    base::MutexLock lock(registry_mutex_);
     draining_ = true;
     const int64_t earlier = std::min(drain_deadline_ns_.load(), deadline.ns);
     drain_deadline_ns_.store(earlier, std::memory_order_release);
   }
   arrivals_.Close();
-  std::lock_guard lock(thread_mutex_);
+  base::MutexLock lock(thread_mutex_);
   if (thread_.joinable()) {
     thread_.Join();
     host_.Stop();
@@ -181,7 +181,7 @@ base::Instant Engine::LastProgress() const {
 }
 
 bool Engine::Healthy() const {
-  std::lock_guard lock(registry_mutex_);
+  base::MutexLock lock(registry_mutex_);
   if (draining_ || hangs()) return false;
   return !Overdue();
 }
@@ -193,7 +193,7 @@ bool Engine::Overdue() const {
 
 bool Engine::EngineHangs() {
   const bool stands_still = engine_looks_.StandsStill(LastProgress().ns);
-  std::lock_guard lock(registry_mutex_);
+  base::MutexLock lock(registry_mutex_);
   if (stands_still && Overdue()) stalled_.store(true);
   return stalled_.load();
 }
@@ -215,7 +215,7 @@ bool Engine::FailAll() {
 }
 
 std::vector<LiveRequest*> Engine::Registered() {
-  std::lock_guard lock(registry_mutex_);
+  base::MutexLock lock(registry_mutex_);
   std::vector<LiveRequest*> live;
   live.reserve(registry_.size());
   for (const auto& [id, request] : registry_) live.push_back(request);

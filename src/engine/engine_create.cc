@@ -149,7 +149,7 @@ Engine::Engine(model::Model& model, const text::Tokenizer& tokenizer, const base
 Engine::~Engine() { Stop(); }
 
 void Engine::Start() {
-  std::lock_guard lock(thread_mutex_);
+  base::MutexLock lock(thread_mutex_);
   CHECK(!started_.exchange(true)) << "an engine starts once";
   host_.Start();
   thread_ = base::Thread("engine", [this] { Run(); });

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/check.h"
 #include "engine/engine.h"
@@ -15,7 +14,7 @@ namespace plumb::engine {
 namespace {
 
 // How often a waiting caller looks at the clock and whether the engine stops, in real time.
-constexpr std::chrono::milliseconds kLookPeriod(10);
+constexpr base::Duration kLookPeriod = base::Milliseconds(10);
 
 base::Status CheckEqual(const char* what, uint64_t value, uint64_t expected) {
   if (value == expected) return base::OkStatus();
@@ -56,42 +55,57 @@ base::Status Engine::CheckSwap(const model::Model& model) const {
 base::Result<uint32_t> Engine::SwapModel(model::Model& model, std::string content,
                                          base::Instant deadline) {
   RETURN_IF_ERROR(CheckSwap(model));
-  std::unique_lock lock(swap_.mutex);
-  if (swap_.in_progress) {
-    return base::Status(base::Code::kUnavailable, "other weights are being put in place already")
-        .WithReason("swap_in_progress");
+  {
+    base::MutexLock lock(swap_.mutex);
+    if (swap_.in_progress) {
+      return base::Status(base::Code::kUnavailable, "other weights are being put in place already")
+          .WithReason("swap_in_progress");
+    }
+    swap_.model = &model;
+    swap_.content = std::move(content);
+    swap_.in_progress = true;
+    swap_.pending.store(true, std::memory_order_release);
   }
-  swap_.model = &model;
-  swap_.content = std::move(content);
-  swap_.in_progress = true;
-  swap_.pending.store(true, std::memory_order_release);
   arrivals_.Push(nullptr);  // wakes an idle loop; one that is not idle needs no waking
-  base::Status status;
-  while (swap_.model != nullptr) {
-    if (IsDraining()) {
-      status = base::Status(base::Code::kUnavailable, "the server is stopping");
-    } else if (clock_.Now() >= deadline) {
-      status =
-          base::Status(base::Code::kDeadline,
-                       "requests that had begun did not end in time; the weights are as before");
-    }
-    if (!status.ok()) {
-      swap_.model = nullptr;
-    } else if (started_.load()) {
-      swap_.changed.wait_for(lock, kLookPeriod);
-    } else {
-      lock.unlock();
+  base::Status given_up;
+  while (AwaitsSwap(deadline, given_up)) {
+    if (!started_.load()) {
       Step();
-      lock.lock();
+      continue;
     }
+    base::MutexLock lock(swap_.mutex);
+    swap_.changed.WaitFor(lock, kLookPeriod,
+                          [&]() HOLDS(swap_.mutex) { return swap_.model == nullptr; });
   }
-  swap_.in_progress = false;
-  if (!status.ok()) return status;
+  if (!given_up.ok()) return given_up;
   return weights_version();
 }
 
+// False: the weights are in place, or the wait was given up for what `given_up` says then.
+bool Engine::AwaitsSwap(base::Instant deadline, base::Status& given_up) {
+  bool draining = false;
+  {
+    base::MutexLock lock(registry_mutex_);
+    draining = draining_;
+  }
+  base::MutexLock lock(swap_.mutex);
+  if (swap_.model != nullptr) {
+    if (draining) {
+      given_up = base::Status(base::Code::kUnavailable, "the server is stopping");
+    } else if (clock_.Now() >= deadline) {
+      given_up =
+          base::Status(base::Code::kDeadline,
+                       "requests that had begun did not end in time; the weights are as before");
+    }
+    if (given_up.ok()) return true;
+    swap_.model = nullptr;
+  }
+  swap_.in_progress = false;
+  return false;
+}
+
 void Engine::ServeSwap() {
-  std::lock_guard lock(swap_.mutex);
+  base::MutexLock lock(swap_.mutex);
   if (swap_.model != nullptr) {
     scheduler_.Pause(true);
     // One that was preempted before its first row counts as begun there, and so here.
@@ -104,7 +118,7 @@ void Engine::ServeSwap() {
     }
     Exchange();
     swap_.model = nullptr;
-    swap_.changed.notify_all();
+    swap_.changed.NotifyAll();
   }
   scheduler_.Pause(false);
   swap_.pending.store(false, std::memory_order_relaxed);
@@ -118,7 +132,7 @@ void Engine::Exchange() {
   model_ = swap_.model;
   if (states_ != nullptr) states_->Exchange(*model_);
   {
-    std::lock_guard lock(registry_mutex_);
+    base::MutexLock lock(registry_mutex_);
     identity_ = kvcache::ModelIdentity(swap_.content, model_->info().numerics_id);
     weights_version_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -133,11 +147,6 @@ void Engine::Rename(LiveRequest& live) {
   for (const auto& sample : live.samples) {
     if (sample->sequence.state != SequenceState::kEnded) sample->sequence.chain = chain;
   }
-}
-
-bool Engine::IsDraining() const {
-  std::lock_guard lock(registry_mutex_);
-  return draining_;
 }
 
 }  // namespace plumb::engine

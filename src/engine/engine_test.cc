@@ -406,14 +406,8 @@ TEST_F(EngineTest, DrainCancelsAtItsDeadline) {
 TEST_F(EngineTest, StopCancelsEverything) {
   Make();
   Collector& sink = Submit(Simple(10, 500));
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool seen = false;
-  sink.on_event = [&] {
-    std::lock_guard lock(mutex);
-    seen = true;
-    changed.notify_all();
-  };
+  Milestones events;
+  sink.on_event = [&] { events.Pass(); };
   model_.before_forward = [&] {
     // Holds the answer in its middle until Stop has been asked for.
     if (sink.TokensSeen() < 100) return;
@@ -421,10 +415,7 @@ TEST_F(EngineTest, StopCancelsEverything) {
     }
   };
   engine_->Start();
-  {
-    std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return seen; });
-  }
+  events.AwaitAtLeast(1);
   engine_->Stop();
   ASSERT_TRUE(sink.Ended());
   EXPECT_EQ(sink.answer().finish->reason, FinishReason::kCancelled);

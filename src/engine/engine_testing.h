@@ -5,13 +5,12 @@
 
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/random.h"
 #include "engine/engine.h"
 #include "engine/grammar_testing.h"
@@ -62,13 +61,36 @@ inline void GivePages(EngineOptions& options, const model::ModelInfo& info, uint
   options.kv_budget_bytes = MemoryPlan::BudgetFor(info, options, pages);
 }
 
+// A number that only grows, and whoever waits for it. Thread: any.
+class Milestones {
+ public:
+  void Pass() {
+    base::MutexLock lock(mutex_);
+    ++passed_;
+    changed_.NotifyAll();
+  }
+  void AwaitAtLeast(uint64_t count) {
+    base::MutexLock lock(mutex_);
+    changed_.Wait(lock, [&]() HOLDS(mutex_) { return passed_ >= count; });
+  }
+  uint64_t passed() {
+    base::MutexLock lock(mutex_);
+    return passed_;
+  }
+
+ private:
+  base::Mutex mutex_;
+  base::Condition changed_;
+  uint64_t passed_ GUARDED_BY(mutex_) = 0;
+};
+
 // Thread: any. Fails the test when a sample goes on after its end.
 class Collector final : public EventSink {
  public:
   explicit Collector(const Request& request) : id_(request.id), answers_(request.samples) {}
 
   void OnEvent(TokenEvent event) override {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     EXPECT_EQ(event.request, id_);
     ASSERT_LT(event.sample_index, answers_.size());
     Answer& answer = answers_[event.sample_index];
@@ -88,35 +110,38 @@ class Collector final : public EventSink {
       ++ended_;
     }
     if (on_event) on_event();
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   void WaitForEnd() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return ended_ == answers_.size(); });
+    base::MutexLock lock(mutex_);
+    changed_.Wait(lock, [&]() HOLDS(mutex_) { return ended_ == answers_.size(); });
   }
   bool Ended() const {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     return ended_ == answers_.size();
   }
   size_t TokensSeen() const {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     size_t tokens = 0;
     for (const Answer& answer : answers_) tokens += answer.tokens.size();
     return tokens;
   }
   RequestId id() const { return id_; }
   // Once it has ended.
-  const Answer& answer(uint32_t sample = 0) const { return answers_[sample]; }
+  const Answer& answer(uint32_t sample = 0) const {
+    base::MutexLock lock(mutex_);
+    return answers_[sample];
+  }
 
   std::function<void()> on_event;
 
  private:
   const RequestId id_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Answer> answers_;
-  size_t ended_ = 0;
+  mutable base::Mutex mutex_;
+  base::Condition changed_;
+  std::vector<Answer> answers_ GUARDED_BY(mutex_);
+  size_t ended_ GUARDED_BY(mutex_) = 0;
 };
 
 // A request of `prompt_tokens` + `tokens_max` tokens with parameters of every kind.

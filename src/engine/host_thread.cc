@@ -27,17 +27,20 @@ HostThread::HostThread(HostWork& work, Options options)
 void HostThread::Start() {
   CHECK(!thread_.joinable());
   if (options_.synchronous) return;
-  ready_ = posted_;
+  {
+    base::MutexLock lock(mutex_);
+    ready_ = posted_;
+  }
   thread_ = base::Thread("engine-host", [this] { Loop(); });
 }
 
 void HostThread::Stop() {
   if (!thread_.joinable()) return;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     stopping_ = true;
   }
-  host_wake_.notify_one();
+  host_wake_.NotifyOne();
   thread_.Join();
   CHECK(done() == posted_);
 }
@@ -49,10 +52,10 @@ void HostThread::Post() {
     work_.Publish(current(), nullptr);
     done_.store(++posted_, std::memory_order_release);
   } else {
-    std::unique_lock lock(mutex_);
+    base::MutexLock lock(mutex_);
     ready_ = ++posted_;
-    host_wake_.notify_one();
-    engine_wake_.wait(lock, [&] { return posted_ - done() < kHandOversMax; });
+    host_wake_.NotifyOne();
+    engine_wake_.Wait(lock, [&] { return posted_ - done() < kHandOversMax; });
   }
   current().samples.clear();
 }
@@ -64,54 +67,57 @@ void HostThread::PostMasks() {
     return;
   }
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     masks_pending_ = true;
     masks_urgent_.store(true, std::memory_order_relaxed);
   }
-  host_wake_.notify_one();
+  host_wake_.NotifyOne();
 }
 
 void HostThread::AwaitMasks() {
   if (masks_.items.empty() || inline_work()) return;
-  std::unique_lock lock(mutex_);
-  engine_wake_.wait(lock, [&] { return !masks_pending_; });
+  base::MutexLock lock(mutex_);
+  engine_wake_.Wait(lock, [&]() HOLDS(mutex_) { return !masks_pending_; });
 }
 
 void HostThread::ServeMasks() {
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (!masks_pending_) return;
   }
   work_.FillMasks(masks_);
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     masks_pending_ = false;
     masks_urgent_.store(false, std::memory_order_relaxed);
   }
-  engine_wake_.notify_one();
+  engine_wake_.NotifyOne();
 }
 
 bool HostThread::busy() const {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return masks_pending_ || ready_ > done();
 }
 
 void HostThread::Loop() {
-  std::unique_lock lock(mutex_);
   for (;;) {
-    host_wake_.wait(lock, [&] { return stopping_ || masks_pending_ || ready_ > done(); });
-    const bool events = ready_ > done(), stopping = stopping_;
-    lock.unlock();
+    bool events = false, stopping = false;
+    {
+      base::MutexLock lock(mutex_);
+      host_wake_.Wait(
+          lock, [&]() HOLDS(mutex_) { return stopping_ || masks_pending_ || ready_ > done(); });
+      events = ready_ > done();
+      stopping = stopping_;
+    }
     ServeMasks();
     if (events) {
       work_.Publish(ring_[done() % kHandOversMax], between_);
+      base::MutexLock lock(mutex_);
+      done_.store(done() + 1, std::memory_order_release);
+      engine_wake_.NotifyOne();
     } else if (stopping) {
       return;
     }
-    lock.lock();
-    if (!events) continue;
-    done_.store(done() + 1, std::memory_order_release);
-    engine_wake_.notify_one();
   }
 }
 

@@ -6,13 +6,12 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "engine/hand_over.h"
 #include "engine/host_work.h"
@@ -75,11 +74,11 @@ class HostThread {
   std::unique_ptr<uint32_t[]> mask_words_;  // [rows_max, words_per_mask], not touched before use
   uint64_t posted_ = 0;                     // the engine's; the thread looks at ready_
 
-  mutable std::mutex mutex_;
-  std::condition_variable host_wake_, engine_wake_;
-  uint64_t ready_ = 0;                     // guarded by mutex_; posted_, where the thread publishes
-  bool stopping_ = false;                  // guarded by mutex_
-  bool masks_pending_ = false;             // guarded by mutex_
+  mutable base::Mutex mutex_;
+  base::Condition host_wake_, engine_wake_;
+  uint64_t ready_ GUARDED_BY(mutex_) = 0;  // posted_, where the thread publishes
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  bool masks_pending_ GUARDED_BY(mutex_) = false;
   std::atomic<bool> masks_urgent_{false};  // a hint of masks_pending_, without the lock
   std::atomic<uint64_t> done_{0};          // raised under mutex_
   base::Thread thread_;

@@ -2,8 +2,6 @@
 // Masks first, then events: what the next step waits for goes before what a reader waits for.
 #include "engine/host_work.h"
 
-#include <chrono>
-
 #include "base/check.h"
 #include "engine/publisher.h"
 
@@ -11,7 +9,7 @@ namespace plumb::engine {
 namespace {
 
 // Real time that whoever fails requests waits for the gate: an event takes microseconds.
-constexpr std::chrono::milliseconds kGateWait(100);
+constexpr base::Duration kGateWait = base::Milliseconds(100);
 
 }  // namespace
 
@@ -49,7 +47,7 @@ void HostWork::Publish(const HandOver& hand_over, const std::function<void()>& b
   const base::Instant now = surroundings_.clock.Now();
   for (const HandedSample& handed : hand_over.samples) {
     {
-      std::lock_guard lock(gate_);
+      base::TryMutexLock lock(gate_);
       PublishOne(handed, hand_over.ResultsOf(handed), now);
     }
     Progress();
@@ -125,8 +123,8 @@ void HostWork::CountFinish(FinishReason reason) {
 
 bool HostWork::FailAll(const std::function<std::vector<LiveRequest*>()>& list,
                        const base::Status& status) {
-  const std::unique_lock lock(gate_, kGateWait);
-  if (!lock.owns_lock()) return false;
+  if (!gate_.TryLockFor(kGateWait)) return false;
+  base::TryMutexLock lock(gate_, base::kLocked);
   for (LiveRequest* live : list()) {
     // Not touched once its last event is out.
     for (uint32_t index = 0, left = live->unpublished; left > 0; ++index) {

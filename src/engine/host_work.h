@@ -8,11 +8,11 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/try_mutex.h"
 #include "engine/hand_over.h"
 #include "engine/live_request.h"
 #include "engine/stats.h"
@@ -55,15 +55,14 @@ class HostWork {
  private:
   void FillMasksOf(MaskItem& item, const MaskWork& work) const;
   void Progress() { progress_.fetch_add(1, std::memory_order_relaxed); }
-  // Inside the gate.
   void PublishOne(const HandedSample& handed, std::span<const SampleResult> results,
-                  base::Instant now);
-  void ObserveLatency(Sample& sample, base::Instant now, bool first);
-  void Finish(Sample& sample, TokenEvent event);
+                  base::Instant now) HOLDS(gate_);
+  void ObserveLatency(Sample& sample, base::Instant now, bool first) HOLDS(gate_);
+  void Finish(Sample& sample, TokenEvent event) HOLDS(gate_);
   void CountFinish(FinishReason reason);
 
   const Surroundings surroundings_;
-  std::timed_mutex gate_;
+  base::TryMutex gate_;
   std::atomic<int64_t> progress_{0};
 };
 

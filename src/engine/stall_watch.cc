@@ -3,7 +3,6 @@
 #include "engine/stall_watch.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/check.h"
 
@@ -23,22 +22,21 @@ void StallWatch::Start() {
 void StallWatch::Stop() {
   if (!thread_.joinable()) return;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     stopping_ = true;
   }
-  stop_.notify_one();
+  stop_.NotifyOne();
   thread_.Join();
 }
 
 void StallWatch::Loop() {
-  const std::chrono::nanoseconds period(
-      std::clamp(options_.limit.ns / 4, kPeriodMinNs, kPeriodMaxNs));
-  std::unique_lock lock(mutex_);
-  while (!stop_.wait_for(lock, period, [this] { return stopping_; })) {
-    lock.unlock();
-    Look();
-    lock.lock();
-  }
+  const base::Duration period{std::clamp(options_.limit.ns / 4, kPeriodMinNs, kPeriodMaxNs)};
+  while (!StopsWithin(period)) Look();
+}
+
+bool StallWatch::StopsWithin(base::Duration time) {
+  base::MutexLock lock(mutex_);
+  return stop_.WaitFor(lock, time, [this]() HOLDS(mutex_) { return stopping_; });
 }
 
 void StallWatch::Look() {

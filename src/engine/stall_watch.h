@@ -4,13 +4,12 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 
 namespace plumb::engine {
@@ -62,6 +61,7 @@ class StallWatch {
 
  private:
   void Loop();
+  bool StopsWithin(base::Duration time);
   void Look();
   bool HostHangs();
 
@@ -72,9 +72,9 @@ class StallWatch {
   bool failed_all_ = false;
 
   std::atomic<bool> host_hangs_{false};
-  std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false;  // guarded by mutex_
+  base::Mutex mutex_;
+  base::Condition stop_;
+  bool stopping_ GUARDED_BY(mutex_) = false;
   base::Thread thread_;
 };
 

@@ -40,7 +40,7 @@ EngineTrace::EngineTrace(size_t spans_max) : spans_max_(spans_max) {
 }
 
 void EngineTrace::Record(const TraceSpan& span) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (spans_.size() < spans_max_) {
     spans_.push_back(span);
   } else {
@@ -50,7 +50,7 @@ void EngineTrace::Record(const TraceSpan& span) {
 }
 
 std::vector<TraceSpan> EngineTrace::Spans() const {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   std::vector<TraceSpan> spans = spans_;
   const auto oldest = static_cast<ptrdiff_t>(recorded_ % spans_max_);
   if (spans.size() == spans_max_) {
@@ -60,7 +60,7 @@ std::vector<TraceSpan> EngineTrace::Spans() const {
 }
 
 uint64_t EngineTrace::recorded() const {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return recorded_;
 }
 

@@ -5,11 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <string_view>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 
 namespace plumb::engine {
 
@@ -52,9 +52,9 @@ class EngineTrace {
 
  private:
   const size_t spans_max_;
-  mutable std::mutex mutex_;
-  std::vector<TraceSpan> spans_;  // guarded by mutex_; a ring once full
-  uint64_t recorded_ = 0;         // guarded by mutex_
+  mutable base::Mutex mutex_;
+  std::vector<TraceSpan> spans_ GUARDED_BY(mutex_);  // a ring once full
+  uint64_t recorded_ GUARDED_BY(mutex_) = 0;
 };
 
 // Of the time that host phases took, the share during which a forward ran; 0 without host phases.

@@ -4,21 +4,19 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
 #include "model/model.h"
 
 namespace plumb::engine {
 
 struct WeightsSwap {
-  std::mutex mutex;
-  std::condition_variable changed;
-  // Guarded by mutex.
-  model::Model* model = nullptr;  // null: none is wanted (any more)
-  std::string content;
-  bool in_progress = false;
+  base::Mutex mutex;
+  base::Condition changed;
+  model::Model* model GUARDED_BY(mutex) = nullptr;  // null: none is wanted (any more)
+  std::string content GUARDED_BY(mutex);
+  bool in_progress GUARDED_BY(mutex) = false;
 
   std::atomic<bool> pending{false};  // a hint for the loop, without the lock
 };
