@@ -5,12 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <condition_variable>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "api/testing/fake_exchange.h"
+#include "base/mutex.h"
 
 namespace plumb::api::testing {
 namespace {
@@ -24,42 +23,43 @@ constexpr const char* kKey = "an-operators-key";
 class FakeWeights final : public WeightsOwner {
  public:
   ServedWeights Current() const override {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     return current_;
   }
   base::Result<ServedWeights> Replace(const std::string& model, base::Duration patience) override {
-    std::unique_lock lock(mutex_);
+    base::MutexLock lock(mutex_);
     asked_patience = patience;
     entered_ = true;
-    changed_.notify_all();
-    changed_.wait(lock, [&] { return !held_; });
+    changed_.NotifyAll();
+    changed_.Wait(lock, [&]() HOLDS(mutex_) { return !held_; });
     entered_ = false;
     if (!fails_with.ok()) return fails_with;
     current_ = {model, "fp_" + model, current_.version + 1};
     return current_;
   }
   void Hold() {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     held_ = true;
   }
   void Release() {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     held_ = false;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   void WaitEntered() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return entered_; });
+    base::MutexLock lock(mutex_);
+    changed_.Wait(lock, [&]() HOLDS(mutex_) { return entered_; });
   }
 
   base::Status fails_with;
   base::Duration asked_patience{0};
 
  private:
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  ServedWeights current_{"first", "fp_first", 1};
-  bool held_ = false, entered_ = false;
+  mutable base::Mutex mutex_;
+  base::Condition changed_;
+  ServedWeights current_ GUARDED_BY(mutex_){"first", "fp_first", 1};
+  bool held_ GUARDED_BY(mutex_) = false;
+  bool entered_ GUARDED_BY(mutex_) = false;
 };
 
 class AdminTest : public ::testing::Test {

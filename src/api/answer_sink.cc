@@ -26,7 +26,7 @@ constexpr std::string_view kKeepAlive = "keep-alive";  // DeepSeek's word for it
 struct AnswerSink::Prompt final : engine::EventSink {
   Prompt(AnswerSink& owner, uint32_t prompt) : sink(owner), number(prompt) {}
   void OnEvent(TokenEvent event) override {
-    sink.Locked([&] { sink.OnEvent(number, event); });  // may destroy this object
+    sink.Take(number, event);  // may destroy this object
   }
 
   AnswerSink& sink;
@@ -59,23 +59,34 @@ template <typename Work>
 void AnswerSink::Locked(Work work) {
   engine::Generator& generator = generator_;
   const auto id = static_cast<uint64_t>(id_);
-  bool done = false;
+  std::optional<Summary> summary;
   uint32_t cancels = 0;
   std::function<void()> prompt_ended;
   {
-    std::lock_guard lock(mutex_);
+    base::TryMutexLock lock(mutex_);
     work();
-    done = samples_finished_ == samples_.size();
-    cancels = done ? 0 : std::exchange(cancels_, 0);
-    if (std::exchange(sample_ended_, false)) prompt_ended = plan_.prompt_ended;
+    if (samples_finished_ == samples_.size()) {
+      summary = Conclude();
+    } else {
+      cancels = std::exchange(cancels_, 0);
+      if (std::exchange(sample_ended_, false)) prompt_ended = plan_.prompt_ended;
+    }
   }
-  if (done) return TellDone();
+  if (summary) {
+    // Nobody else calls by now: every sample has ended, or none was begun.
+    const Done done = done_;  // outlives this object
+    return done(*summary);
+  }
   for (uint32_t i = 0; i < cancels; ++i) generator.Cancel(engine::RequestId{id + i});
   if (prompt_ended) prompt_ended();
 }
 
+void AnswerSink::Take(uint32_t prompt, const TokenEvent& event) {
+  Locked([&]() HOLDS(mutex_) { OnEvent(prompt, event); });
+}
+
 Status AnswerSink::Enter(tenancy::Limiter& limiter, uint32_t caller) {
-  std::lock_guard lock(mutex_);
+  base::TryMutexLock lock(mutex_);
   CHECK(limiter_ == nullptr && samples_.empty()) << "Enter is for before everything else";
   limiter_ = &limiter;
   tenancy::Reservation held{.caller = caller};
@@ -86,7 +97,7 @@ Status AnswerSink::Enter(tenancy::Limiter& limiter, uint32_t caller) {
 }
 
 Status AnswerSink::Reserve(uint64_t tokens) {
-  std::lock_guard lock(mutex_);
+  base::TryMutexLock lock(mutex_);
   CHECK(held_ && samples_.empty()) << "Reserve is for between Enter and Begin";
   tenancy::Limiter::Decision decision = limiter_->Reserve(*held_, tokens);
   limit_headers_ = dialect_.LimitHeaders(decision.report, clock_.UnixSeconds());
@@ -94,7 +105,7 @@ Status AnswerSink::Reserve(uint64_t tokens) {
 }
 
 void AnswerSink::CopyTo(std::unique_ptr<AnswerCopy> copy) {
-  std::lock_guard lock(mutex_);
+  base::TryMutexLock lock(mutex_);
   CHECK(copy_ == nullptr && samples_.empty()) << "CopyTo is for before Begin";
   copy_ = std::move(copy);
 }
@@ -109,7 +120,7 @@ void AnswerSink::Settle() {
 }
 
 void AnswerSink::Fail(const Status& status) {
-  Locked([&] {
+  Locked([&]() HOLDS(mutex_) {
     CHECK(samples_finished_ == 0 && !writing_) << "Fail is for before Submit";
     samples_.clear();
     Abort(status);
@@ -117,7 +128,7 @@ void AnswerSink::Fail(const Status& status) {
 }
 
 void AnswerSink::AnswerNow(net::HttpResponse response) {
-  Locked([&] {
+  Locked([&]() HOLDS(mutex_) {
     CHECK(samples_.empty() && !writing_) << "AnswerNow is instead of Begin";
     Settle();
     copy_.reset();
@@ -127,7 +138,7 @@ void AnswerSink::AnswerNow(net::HttpResponse response) {
 
 void AnswerSink::NotSubmitted(uint32_t first, const Status& status) {
   if (first == 0) return Fail(status);
-  Locked([&] {
+  Locked([&]() HOLDS(mutex_) {
     for (size_t i = size_t{first} * plan_.samples; i < samples_.size(); ++i) {
       samples_[i].finished = true;
       ++samples_finished_;
@@ -137,12 +148,12 @@ void AnswerSink::NotSubmitted(uint32_t first, const Status& status) {
 }
 
 bool AnswerSink::given_up() {
-  std::lock_guard lock(mutex_);
+  base::TryMutexLock lock(mutex_);
   return ended_;
 }
 
 void AnswerSink::Begin(AnswerPlan plan) {
-  std::lock_guard lock(mutex_);
+  base::TryMutexLock lock(mutex_);
   const size_t count = size_t{plan.prompts} * plan.samples;
   CHECK(samples_.empty() && count > 0 && plan.prompts <= kPromptsMax) << "samples " << count;
   CHECK(plan.fingerprints != nullptr && plan.writer != nullptr && plan.parsers.size() == count);
@@ -155,6 +166,7 @@ void AnswerSink::Begin(AnswerPlan plan) {
 }
 
 engine::EventSink& AnswerSink::prompt(uint32_t number) {
+  base::TryMutexLock lock(mutex_);
   CHECK(number < prompts_.size()) << "prompt " << number;
   return *prompts_[number];
 }
@@ -276,8 +288,9 @@ void AnswerSink::StartStream() {
 void AnswerSink::KeepAlive(base::Duration silence_max) {
   const base::Instant now = clock_.Now();
   if (now - base::Instant{last_sent_ns_.load()} < silence_max) return;
-  std::unique_lock lock(mutex_, std::try_to_lock);  // whoever has it is about to send
-  if (!lock || !plan_.stream || ended_) return;
+  if (!mutex_.TryLock()) return;  // whoever has it is about to send
+  base::TryMutexLock lock(mutex_, base::kLocked);
+  if (!plan_.stream || ended_) return;
   OpenStream();
   std::string comment;
   net::AppendSseComment(comment, kKeepAlive);
@@ -361,17 +374,14 @@ void AnswerSink::Respond(net::HttpResponse response) {
   exchange_->Respond(std::move(response));
 }
 
-// Nobody else calls by now: every sample has ended, or none was begun.
-void AnswerSink::TellDone() {
+AnswerSink::Summary AnswerSink::Conclude() {
   Settle();
   summary_.total = clock_.Now() - start_;
   if (client_left_) {
     summary_.failure = Status(base::Code::kCancelled, "the client left");
     summary_.http_status = 499;
   }
-  const Done done = done_;  // both outlive this object
-  const Summary summary = std::move(summary_);
-  done(summary);
+  return std::move(summary_);
 }
 
 }  // namespace plumb::api

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +19,7 @@
 #include "api/dialect.h"
 #include "api/fingerprints.h"
 #include "api/idempotency.h"
+#include "base/try_mutex.h"
 #include "engine/generator.h"
 #include "net/http_server.h"
 #include "tenancy/limiter.h"
@@ -111,34 +111,35 @@ class AnswerSink final {
     bool finished = false;
   };
 
-  // Does `work` with mutex_ held; then what it has left to do without: TellDone when every sample
-  // has ended, else cancelling.
+  // Does `work` with mutex_ held; then what it has left to do without: calling done_ when every
+  // sample has ended, else cancelling.
   template <typename Work>
   void Locked(Work work);
-  void TellDone();
+  void Take(uint32_t prompt, const engine::TokenEvent& event);  // OnEvent, Locked
 
-  // All with mutex_ held.
-  void OnEvent(uint32_t prompt, const engine::TokenEvent& event);
-  void CountReasoning(uint32_t sample_index, const engine::TokenEvent& event);
-  void OnFinish(uint32_t prompt, uint32_t sample_index, const engine::Finish& finish);
+  void OnEvent(uint32_t prompt, const engine::TokenEvent& event) HOLDS(mutex_);
+  void CountReasoning(uint32_t sample_index, const engine::TokenEvent& event) HOLDS(mutex_);
+  void OnFinish(uint32_t prompt, uint32_t sample_index, const engine::Finish& finish) HOLDS(mutex_);
   // Parsed text, of whole and streamed answers alike; with the log-probabilities that came with it.
   void Publish(uint32_t sample_index, std::span<const text::AnswerDelta> parts,
-               std::span<const engine::TokenLogprob> logprobs);
+               std::span<const engine::TokenLogprob> logprobs) HOLDS(mutex_);
   // What the text adds up to is known at the end only.
-  void EndSample(uint32_t sample_index, const engine::Finish& finish);
-  void BeginWriting();
-  void OpenStream();   // its headers
-  void StartStream();  // what the writer says first
-  void Write(std::string_view bytes);
-  void Send();    // what stands in frames_
-  void Settle();  // what is held of the limits; once, when nothing more will be computed
+  void EndSample(uint32_t sample_index, const engine::Finish& finish) HOLDS(mutex_);
+  void BeginWriting() HOLDS(mutex_);
+  void OpenStream() HOLDS(mutex_);   // its headers
+  void StartStream() HOLDS(mutex_);  // what the writer says first
+  void Write(std::string_view bytes) HOLDS(mutex_);
+  void Send() HOLDS(mutex_);  // what stands in frames_
+  // What is held of the limits; once, when nothing more will be computed.
+  void Settle() HOLDS(mutex_);
   // Both before the end of the answer is told, since whoever knows of it may ask again.
-  net::HttpResponse Kept(std::string body);
-  void Keep(std::string_view content_type);  // what has been copied
-  void Abort(const base::Status& status);
-  void Complete();
-  void Answer(net::HttpResponse response);
-  void Respond(net::HttpResponse response);
+  net::HttpResponse Kept(std::string body) HOLDS(mutex_);
+  void Keep(std::string_view content_type) HOLDS(mutex_);  // what has been copied
+  void Abort(const base::Status& status) HOLDS(mutex_);
+  void Complete() HOLDS(mutex_);
+  void Answer(net::HttpResponse response) HOLDS(mutex_);
+  void Respond(net::HttpResponse response) HOLDS(mutex_);
+  Summary Conclude() HOLDS(mutex_);  // the last, when every sample has ended
 
   const engine::RequestId id_;
   const Dialect& dialect_;
@@ -148,26 +149,28 @@ class AnswerSink final {
   const Done done_;
   const base::Instant start_;
 
-  std::mutex mutex_;  // guards all below
-  AnswerPlan plan_;
-  std::vector<std::unique_ptr<Prompt>> prompts_;
-  std::vector<Sample> samples_;  // prompt * plan_.samples + sample of the prompt
-  size_t samples_finished_ = 0;
-  uint32_t cancels_ = 0;  // prompts that the generator is to give up
-  uint32_t weights_version_ = 0;
-  bool sample_ended_ = false;    // the owner of plan_.prompt_ended is to hear of it
-  bool writing_ = false;         // the writer has begun
-  bool stream_open_ = false;     // its headers are out
-  bool stream_started_ = false;  // its writer has begun it
-  bool ended_ = false;           // answered to the end, or given up
-  bool client_left_ = false;
-  std::string frames_;
-  net::HttpHeaders limit_headers_;
-  tenancy::Limiter* limiter_ = nullptr;
-  std::optional<tenancy::Reservation> held_;
-  std::unique_ptr<AnswerCopy> copy_;  // null: none is wanted, or no more
-  Summary summary_;
-  std::atomic<int64_t> last_sent_ns_;  // not guarded: KeepAlive looks before it locks
+  base::TryMutex mutex_;
+  AnswerPlan plan_ GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Prompt>> prompts_ GUARDED_BY(mutex_);
+  // Prompt * plan_.samples + sample of the prompt.
+  std::vector<Sample> samples_ GUARDED_BY(mutex_);
+  size_t samples_finished_ GUARDED_BY(mutex_) = 0;
+  uint32_t cancels_ GUARDED_BY(mutex_) = 0;  // prompts that the generator is to give up
+  uint32_t weights_version_ GUARDED_BY(mutex_) = 0;
+  // The owner of plan_.prompt_ended is to hear of it.
+  bool sample_ended_ GUARDED_BY(mutex_) = false;
+  bool writing_ GUARDED_BY(mutex_) = false;         // the writer has begun
+  bool stream_open_ GUARDED_BY(mutex_) = false;     // its headers are out
+  bool stream_started_ GUARDED_BY(mutex_) = false;  // its writer has begun it
+  bool ended_ GUARDED_BY(mutex_) = false;           // answered to the end, or given up
+  bool client_left_ GUARDED_BY(mutex_) = false;
+  std::string frames_ GUARDED_BY(mutex_);
+  net::HttpHeaders limit_headers_ GUARDED_BY(mutex_);
+  tenancy::Limiter* limiter_ GUARDED_BY(mutex_) = nullptr;
+  std::optional<tenancy::Reservation> held_ GUARDED_BY(mutex_);
+  std::unique_ptr<AnswerCopy> copy_ GUARDED_BY(mutex_);  // null: none is wanted, or no more
+  Summary summary_ GUARDED_BY(mutex_);
+  std::atomic<int64_t> last_sent_ns_;  // KeepAlive looks before it locks
 };
 
 }  // namespace plumb::api

@@ -5,14 +5,14 @@
 namespace plumb::api {
 
 void Fingerprints::Add(uint32_t version, std::string fingerprint) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   std::erase_if(added_, [&](const auto& entry) { return entry.first == version; });
   if (added_.size() == kVersionsMax) added_.erase(added_.begin());
   added_.emplace_back(version, std::move(fingerprint));
 }
 
 std::string Fingerprints::Of(uint32_t version) const {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   for (const auto& [known, fingerprint] : added_) {
     if (known == version) return fingerprint;
   }

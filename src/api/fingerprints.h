@@ -4,10 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace plumb::api {
 
@@ -27,8 +28,8 @@ class Fingerprints {
 
  private:
   const std::string first_;
-  mutable std::mutex mutex_;
-  std::vector<std::pair<uint32_t, std::string>> added_;  // guarded by mutex_; the newest last
+  mutable base::Mutex mutex_;
+  std::vector<std::pair<uint32_t, std::string>> added_ GUARDED_BY(mutex_);  // the newest last
 };
 
 }  // namespace plumb::api

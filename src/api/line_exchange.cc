@@ -10,7 +10,7 @@ namespace plumb::api {
 void LineCall::Leave() {
   std::function<void()> callback;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (left_ || ended_) return;
     left_ = true;
     callback = std::exchange(on_close_, nullptr);
@@ -26,7 +26,7 @@ void LineExchange::End(net::HttpResponse response) {
   CHECK(!answered_) << "an exchange is answered once";
   answered_ = true;
   {
-    std::lock_guard lock(call_->mutex_);
+    base::MutexLock lock(call_->mutex_);
     call_->ended_ = true;
     call_->on_close_ = nullptr;
   }
@@ -49,7 +49,7 @@ void LineExchange::EndStream() { End(std::move(stream_)); }
 
 void LineExchange::OnClose(std::function<void()> callback) {
   {
-    std::lock_guard lock(call_->mutex_);
+    base::MutexLock lock(call_->mutex_);
     if (call_->ended_) return;
     if (!call_->left_) {
       call_->on_close_ = std::move(callback);
@@ -60,7 +60,7 @@ void LineExchange::OnClose(std::function<void()> callback) {
 }
 
 bool LineExchange::closed() const {
-  std::lock_guard lock(call_->mutex_);
+  base::MutexLock lock(call_->mutex_);
   return call_->left_;
 }
 

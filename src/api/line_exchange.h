@@ -5,10 +5,10 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "base/mutex.h"
 #include "net/http_server.h"
 
 namespace plumb::api {
@@ -21,10 +21,10 @@ class LineCall {
 
  private:
   friend class LineExchange;
-  mutable std::mutex mutex_;
-  bool left_ = false;  // guarded by mutex_, as is all below
-  bool ended_ = false;
-  std::function<void()> on_close_;
+  base::Mutex mutex_;
+  bool left_ GUARDED_BY(mutex_) = false;
+  bool ended_ GUARDED_BY(mutex_) = false;
+  std::function<void()> on_close_ GUARDED_BY(mutex_);
 };
 
 // A resource type. Thread: as net::HttpExchange.

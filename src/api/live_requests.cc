@@ -2,7 +2,6 @@
 // See live_requests.h.
 #include "api/live_requests.h"
 
-#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -17,7 +16,7 @@ uint64_t Key(RequestId id) { return static_cast<uint64_t>(id); }
 }  // namespace
 
 bool LiveRequests::Add(RequestId id, std::unique_ptr<AnswerSink>& sink) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (entries_.size() >= count_max_) return false;
   const bool added = entries_.emplace(Key(id), Entry{.sink = std::move(sink)}).second;
   CHECK(added) << "request id used twice: " << Key(id);
@@ -25,7 +24,7 @@ bool LiveRequests::Add(RequestId id, std::unique_ptr<AnswerSink>& sink) {
 }
 
 AnswerSink* LiveRequests::Find(RequestId id) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   const auto entry = entries_.find(Key(id));
   return entry == entries_.end() ? nullptr : entry->second.sink.get();
 }
@@ -35,15 +34,15 @@ AnswerSink* LiveRequests::Find(RequestId id) {
 void LiveRequests::Remove(RequestId id) {
   std::unique_ptr<AnswerSink> removed;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     const auto entry = entries_.find(Key(id));
     if (entry == entries_.end()) return;
     removed = std::move(entry->second.sink);
   }
   removed.reset();
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   entries_.erase(Key(id));
-  if (entries_.empty()) emptied_.notify_all();
+  if (entries_.empty()) emptied_.NotifyAll();
 }
 
 void LiveRequests::Cancel(RequestId id, uint32_t prompts) {
@@ -53,7 +52,7 @@ void LiveRequests::Cancel(RequestId id, uint32_t prompts) {
 void LiveRequests::ClientLeft(RequestId id) {
   uint32_t prompts = 0;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     const auto entry = entries_.find(Key(id));
     if (entry == entries_.end()) return;
     entry->second.client_left = true;
@@ -63,13 +62,13 @@ void LiveRequests::ClientLeft(RequestId id) {
 }
 
 bool LiveRequests::client_left(RequestId id) const {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   const auto entry = entries_.find(Key(id));
   return entry != entries_.end() && entry->second.client_left;
 }
 
 void LiveRequests::Submitting(RequestId id, uint32_t prompts) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   const auto entry = entries_.find(Key(id));
   if (entry != entries_.end()) entry->second.prompts = prompts;
 }
@@ -79,20 +78,20 @@ void LiveRequests::Submitted(RequestId id) {
 }
 
 void LiveRequests::KeepAlive(base::Duration silence_max) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   for (const auto& [key, entry] : entries_)
     if (entry.sink != nullptr) entry.sink->KeepAlive(silence_max);
 }
 
 size_t LiveRequests::size() const {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return entries_.size();
 }
 
 void LiveRequests::CancelAll() {
   std::vector<std::pair<RequestId, uint32_t>> live;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     for (auto& [key, entry] : entries_) {
       entry.client_left = true;
       live.emplace_back(RequestId{key}, entry.prompts);
@@ -102,9 +101,8 @@ void LiveRequests::CancelAll() {
 }
 
 bool LiveRequests::WaitEmpty(base::Duration timeout) {
-  std::unique_lock lock(mutex_);
-  return emptied_.wait_for(lock, std::chrono::nanoseconds(timeout.ns),
-                           [&] { return entries_.empty(); });
+  base::MutexLock lock(mutex_);
+  return emptied_.WaitFor(lock, timeout, [&]() HOLDS(mutex_) { return entries_.empty(); });
 }
 
 }  // namespace plumb::api

@@ -5,14 +5,13 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 
 #include "api/answer_sink.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "engine/generator.h"
 
 namespace plumb::api {
@@ -65,9 +64,9 @@ class LiveRequests {
   engine::Generator& generator_;
   const size_t count_max_;
   std::atomic<uint64_t> next_id_{0};
-  mutable std::mutex mutex_;
-  std::condition_variable emptied_;
-  std::unordered_map<uint64_t, Entry> entries_;  // guarded by mutex_
+  mutable base::Mutex mutex_;
+  base::Condition emptied_;
+  std::unordered_map<uint64_t, Entry> entries_ GUARDED_BY(mutex_);
 };
 
 }  // namespace plumb::api

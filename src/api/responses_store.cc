@@ -44,13 +44,13 @@ void ResponsesStore::Release(Shelf& shelf, const ItemList& items) {
 
 void ResponsesStore::Add(const base::Hash256& caller,
                          std::shared_ptr<const KeptResponse> response) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   AddHeld(caller, std::move(response));
 }
 
 void ResponsesStore::Replace(const base::Hash256& caller,
                              std::shared_ptr<const KeptResponse> response) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   const auto old = FindHeld(caller, response->id);
   if (old != nullptr && old->running) AddHeld(caller, std::move(response));
 }
@@ -110,7 +110,7 @@ void ResponsesStore::Drop(const base::Hash256& caller, uint64_t age) {
 
 std::shared_ptr<const KeptResponse> ResponsesStore::Find(const base::Hash256& caller,
                                                          const std::string& id) const {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return FindHeld(caller, id);
 }
 
@@ -124,7 +124,7 @@ std::shared_ptr<const KeptResponse> ResponsesStore::FindHeld(const base::Hash256
 
 std::shared_ptr<const ResponsesItem> ResponsesStore::FindItem(const base::Hash256& caller,
                                                               const std::string& id) const {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   const auto shelf = shelves_.find(caller);
   if (shelf == shelves_.end()) return nullptr;
   const auto item = shelf->second.items.find(id);
@@ -132,7 +132,7 @@ std::shared_ptr<const ResponsesItem> ResponsesStore::FindItem(const base::Hash25
 }
 
 bool ResponsesStore::Remove(const base::Hash256& caller, const std::string& id) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   const auto shelf = shelves_.find(caller);
   if (shelf == shelves_.end()) return false;
   const auto age = shelf->second.ages.find(id);
@@ -142,12 +142,12 @@ bool ResponsesStore::Remove(const base::Hash256& caller, const std::string& id) 
 }
 
 size_t ResponsesStore::answers() const {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return callers_.size();
 }
 
 uint64_t ResponsesStore::bytes() const {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return bytes_;
 }
 

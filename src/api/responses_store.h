@@ -8,13 +8,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "api/responses_item.h"
 #include "base/hash.h"
+#include "base/mutex.h"
 #include "engine/request.h"
 
 namespace plumb::api {
@@ -75,22 +75,21 @@ class ResponsesStore {
     uint64_t bytes = 0;
   };
 
-  // All with mutex_ held.
   std::shared_ptr<const KeptResponse> FindHeld(const base::Hash256& caller,
-                                               const std::string& id) const;
-  void AddHeld(const base::Hash256& caller, std::shared_ptr<const KeptResponse> response);
-  void Take(Shelf& shelf, const ItemList& items);
-  void Release(Shelf& shelf, const ItemList& items);
-  void Drop(const base::Hash256& caller, uint64_t age);
-  void DropWhatIsTooMuch(const base::Hash256& caller);
+                                               const std::string& id) const HOLDS(mutex_);
+  void AddHeld(const base::Hash256& caller, std::shared_ptr<const KeptResponse> response)
+      HOLDS(mutex_);
+  void Take(Shelf& shelf, const ItemList& items) HOLDS(mutex_);
+  void Release(Shelf& shelf, const ItemList& items) HOLDS(mutex_);
+  void Drop(const base::Hash256& caller, uint64_t age) HOLDS(mutex_);
+  void DropWhatIsTooMuch(const base::Hash256& caller) HOLDS(mutex_);
 
   const ResponsesStoreLimits limits_;
-  mutable std::mutex mutex_;
-  // All below: guarded by mutex_.
-  std::map<base::Hash256, Shelf> shelves_;     // none is empty
-  std::map<uint64_t, base::Hash256> callers_;  // of every answer, by age
-  uint64_t next_age_ = 0;
-  uint64_t bytes_ = 0;
+  mutable base::Mutex mutex_;
+  std::map<base::Hash256, Shelf> shelves_ GUARDED_BY(mutex_);     // none is empty
+  std::map<uint64_t, base::Hash256> callers_ GUARDED_BY(mutex_);  // of every answer, by age
+  uint64_t next_age_ GUARDED_BY(mutex_) = 0;
+  uint64_t bytes_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace plumb::api

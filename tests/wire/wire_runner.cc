@@ -3,12 +3,10 @@
 // with a scripted generator in place of a model. Exit 0 when everything came as expected. Format:
 // talk.h.
 #include <algorithm>
-#include <condition_variable>
 #include <iostream>
 #include <iterator>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -17,6 +15,7 @@
 
 #include "api/testing/scripted_server.h"
 #include "base/disk.h"
+#include "base/mutex.h"
 #include "base/testing/scratch_folder.h"
 #include "base/thread.h"
 #include "documented_statuses.h"
@@ -39,38 +38,39 @@ constexpr const char* kBoundary = "talk-boundary";
 class Script {
  public:
   FakeAnswer Answer(uint32_t sample_index) const {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     const auto own = texts_.find(static_cast<int>(sample_index));
     const std::string& text = own == texts_.end() ? texts_.at(-1) : own->second;
     const bool end = failure_.ok() && !hang_;
     return {api::testing::ByteTokens(text, end), chunk_tokens_, failure_};
   }
   void Say(int sample_index, std::string text) {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (sample_index < 0) texts_.clear();
     texts_[sample_index] = std::move(text);
     failure_ = base::OkStatus();
     hang_ = false;
   }
   void Chunk(uint32_t tokens) {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     chunk_tokens_ = tokens;
   }
   void Fail(base::Status status) {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     failure_ = std::move(status);
   }
   void Hang() {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     hang_ = true;
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::map<int, std::string> texts_{{-1, ""}};  // -1: every sample that has none of its own
-  uint32_t chunk_tokens_ = 1;
-  base::Status failure_;
-  bool hang_ = false;
+  mutable base::Mutex mutex_;
+  // -1: every sample that has none of its own.
+  std::map<int, std::string> texts_ GUARDED_BY(mutex_){{-1, ""}};
+  uint32_t chunk_tokens_ GUARDED_BY(mutex_) = 1;
+  base::Status failure_ GUARDED_BY(mutex_);
+  bool hang_ GUARDED_BY(mutex_) = false;
 };
 
 // What the talk says of the server before its first request.
@@ -125,15 +125,15 @@ class Begun {
   Begun(net::HttpClientRequest request, const base::Clock& clock) {
     thread_ = base::Thread("begun", [this, request = std::move(request), &clock] {
       const net::HttpBodySink sink{.on_head = {}, .on_body = [this](std::string_view bytes) {
-                                     std::lock_guard lock(mutex_);
+                                     base::MutexLock lock(mutex_);
                                      body_ += bytes;
-                                     changed_.notify_all();
+                                     changed_.NotifyAll();
                                      return true;
                                    }};
       const base::Status ended = net::FetchStream(request, {}, clock, &cancel_, sink);
-      std::lock_guard lock(mutex_);
+      base::MutexLock lock(mutex_);
       ended_ = true;
-      changed_.notify_all();
+      changed_.NotifyAll();
     });
   }
   ~Begun() {
@@ -142,17 +142,17 @@ class Begun {
   }
   // Nothing when the body is this, now or soon; else what it is.
   std::optional<std::string> Differs(const std::string& expected) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return ended_ || body_.size() >= expected.size(); });
+    base::MutexLock lock(mutex_);
+    changed_.Wait(lock, [&]() HOLDS(mutex_) { return ended_ || body_.size() >= expected.size(); });
     return body_ == expected ? std::nullopt : std::optional("the body is " + body_);
   }
 
  private:
   net::CancelToken cancel_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::string body_;    // guarded by mutex_
-  bool ended_ = false;  // guarded by mutex_
+  base::Mutex mutex_;
+  base::Condition changed_;
+  std::string body_ GUARDED_BY(mutex_);
+  bool ended_ GUARDED_BY(mutex_) = false;
   base::Thread thread_;
 };
 

@@ -6,16 +6,15 @@
 #pragma once
 
 #include <algorithm>
-#include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "api/testing/fake_answer.h"
 #include "api/testing/fake_logprob.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "engine/generator.h"
 #include "text/tokenizer.h"
@@ -29,10 +28,10 @@ class FakeGenerator final : public engine::Generator {
       : tokenizer_(tokenizer), script_(std::move(script)) {}
   ~FakeGenerator() override {
     {
-      std::lock_guard lock(mutex_);
+      base::MutexLock lock(mutex_);
       stopping_ = true;
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
     if (thread_.joinable()) thread_.Join();
   }
 
@@ -43,7 +42,7 @@ class FakeGenerator final : public engine::Generator {
   }
 
   base::Status Submit(engine::Request request, engine::EventSink& sink) override {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (!refusal_.ok()) return refusal_;
     if (live_.size() >= live_allowed_) return base::Status(base::Code::kOverloaded, "full");
     ++submitted_;
@@ -55,23 +54,23 @@ class FakeGenerator final : public engine::Generator {
     }
     live_.emplace(key, std::move(live));
     live_most_ = std::max(live_most_, live_.size());
-    changed_.notify_all();
+    changed_.NotifyAll();
     return base::OkStatus();
   }
 
   void Cancel(engine::RequestId id) override {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (auto live = live_.find(static_cast<uint64_t>(id)); live != live_.end())
       live->second.cancelled = true;
     ++cancels_;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   // One event for each unfinished sample; false when nothing is live.
   bool Step() {
     std::vector<uint64_t> keys;
     {
-      std::lock_guard lock(mutex_);
+      base::MutexLock lock(mutex_);
       for (const auto& [key, live] : live_) keys.push_back(key);
     }
     for (const uint64_t key : keys) StepRequest(key);
@@ -80,29 +79,38 @@ class FakeGenerator final : public engine::Generator {
 
   // From now on Submit gives this.
   void Refuse(base::Status status) {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     refusal_ = std::move(status);
   }
   // From now on Submit gives kOverloaded while so many are live.
   void RefuseBeyond(size_t count) {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     live_allowed_ = count;
   }
   // Until so many requests have been submitted and not ended.
   void WaitLive(size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return live_.size() == count; });
+    base::MutexLock lock(mutex_);
+    changed_.Wait(lock, [&]() HOLDS(mutex_) { return live_.size() == count; });
   }
   size_t live() const {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     return live_.size();
   }
   // The most that were live at once, and how many were taken in all.
-  size_t live_most() const { return Locked(live_most_); }
-  size_t submitted() const { return Locked(submitted_); }
-  size_t cancels() const { return Locked(cancels_); }
+  size_t live_most() const {
+    base::MutexLock lock(mutex_);
+    return live_most_;
+  }
+  size_t submitted() const {
+    base::MutexLock lock(mutex_);
+    return submitted_;
+  }
+  size_t cancels() const {
+    base::MutexLock lock(mutex_);
+    return cancels_;
+  }
   engine::Request last_request() const {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     return last_request_;
   }
 
@@ -117,11 +125,6 @@ class FakeGenerator final : public engine::Generator {
     bool cancelled;
   };
 
-  size_t Locked(const size_t& count) const {
-    std::lock_guard lock(mutex_);
-    return count;
-  }
-
   static bool CanMove(const Live& live) {
     if (live.cancelled) return true;
     return std::any_of(live.samples.begin(), live.samples.end(), [](const Sample& sample) {
@@ -131,8 +134,8 @@ class FakeGenerator final : public engine::Generator {
   }
 
   bool WaitForWork() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] {
+    base::MutexLock lock(mutex_);
+    changed_.Wait(lock, [&]() HOLDS(mutex_) {
       return stopping_ || std::any_of(live_.begin(), live_.end(),
                                       [](const auto& entry) { return CanMove(entry.second); });
     });
@@ -142,7 +145,7 @@ class FakeGenerator final : public engine::Generator {
   void StepRequest(uint64_t key) {
     size_t samples = 0;
     {
-      std::lock_guard lock(mutex_);
+      base::MutexLock lock(mutex_);
       samples = live_.at(key).samples.size();
     }
     for (uint32_t i = 0; i < samples; ++i) {
@@ -150,7 +153,7 @@ class FakeGenerator final : public engine::Generator {
       engine::TokenEvent event;
       bool last = false;
       {
-        std::lock_guard lock(mutex_);
+        base::MutexLock lock(mutex_);
         Live& live = live_.at(key);
         if (live.samples[i].finished) continue;
         sink = live.sink;
@@ -159,7 +162,7 @@ class FakeGenerator final : public engine::Generator {
         last = std::all_of(live.samples.begin(), live.samples.end(),
                            [](const Sample& sample) { return sample.finished; });
         if (last) live_.erase(key);
-        if (last) changed_.notify_all();
+        if (last) changed_.NotifyAll();
       }
       sink->OnEvent(std::move(event));  // without the lock: it may call Cancel
       if (last) return;
@@ -234,15 +237,14 @@ class FakeGenerator final : public engine::Generator {
   const text::Tokenizer& tokenizer_;
   const FakeScript script_;
   base::Thread thread_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  // All below: guarded by mutex_.
-  std::map<uint64_t, Live> live_;
-  base::Status refusal_;
-  engine::Request last_request_{};
-  size_t cancels_ = 0;
-  size_t live_allowed_ = SIZE_MAX, live_most_ = 0, submitted_ = 0;
-  bool stopping_ = false;
+  mutable base::Mutex mutex_;
+  base::Condition changed_;
+  std::map<uint64_t, Live> live_ GUARDED_BY(mutex_);
+  base::Status refusal_ GUARDED_BY(mutex_);
+  engine::Request last_request_ GUARDED_BY(mutex_){};
+  size_t submitted_ GUARDED_BY(mutex_) = 0, cancels_ GUARDED_BY(mutex_) = 0;
+  size_t live_allowed_ GUARDED_BY(mutex_) = SIZE_MAX, live_most_ GUARDED_BY(mutex_) = 0;
+  bool stopping_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace plumb::api::testing
