@@ -10,9 +10,9 @@
 
 #include <array>
 #include <deque>
-#include <mutex>
 
 #include "base/disk.h"
+#include "base/mutex.h"
 #include "cli/answer_printer.h"
 #include "cli/format.h"
 #include "cli/line_input.h"
@@ -48,7 +48,7 @@ class PieceQueue final : public AnswerSink {
 
   // Bounded by the answer: at most a piece a token.
   void OnPiece(AnswerPiece piece) override {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     pieces_.push_back(std::move(piece));
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = write(fd_, &one, sizeof(one));
@@ -56,7 +56,7 @@ class PieceQueue final : public AnswerSink {
 
   int fd() const { return fd_; }  // readable when there are pieces
   std::deque<AnswerPiece> Take() {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     uint64_t ignored = 0;
     [[maybe_unused]] const ssize_t got = read(fd_, &ignored, sizeof(ignored));
     return std::exchange(pieces_, {});
@@ -64,8 +64,8 @@ class PieceQueue final : public AnswerSink {
 
  private:
   const int fd_;
-  std::mutex mutex_;
-  std::deque<AnswerPiece> pieces_;  // guarded by mutex_
+  base::Mutex mutex_;
+  std::deque<AnswerPiece> pieces_ GUARDED_BY(mutex_);
 };
 
 struct Answer {

@@ -17,7 +17,7 @@ WeightsOwner::WeightsOwner(LocalEngine& local, const base::Clock& clock, Variabl
       current_{local.id(), local.fingerprint(), local.engine().weights_version()} {}
 
 api::ServedWeights WeightsOwner::Current() const {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return current_;
 }
 
@@ -26,7 +26,7 @@ base::Result<api::ServedWeights> WeightsOwner::Replace(const std::string& model,
   const base::Instant deadline = clock_.Now() + patience;
   ASSIGN_OR_RETURN(ModelReference reference, LocateModel(model, /*pull=*/false, variables_));
   RETURN_IF_ERROR(local_.Replace(std::move(reference), deadline, announce_));
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   current_ = {model, local_.fingerprint(), local_.engine().weights_version()};
   return current_;
 }

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <string>
 
 #include "api/admin.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "cli/local_engine.h"
 #include "cli/option_table.h"
 
@@ -33,8 +33,8 @@ class WeightsOwner final : public api::WeightsOwner {
   const base::Clock& clock_;
   const VariableReader variables_;
   const Announce announce_;
-  mutable std::mutex mutex_;
-  api::ServedWeights current_;  // guarded by mutex_
+  mutable base::Mutex mutex_;
+  api::ServedWeights current_ GUARDED_BY(mutex_);
 };
 
 }  // namespace plumb::cli
