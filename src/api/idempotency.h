@@ -2,9 +2,8 @@
 // Answers by Idempotency-Key: whoever asks again with the same key and body gets the first answer
 // again, and nothing is computed twice. In memory only, bounded: a caller's oldest answer goes
 // first where the caller has its share, else the oldest of all. What fails is not kept, so that it
-// may be tried again. Where an answer is gone, its seed is not: it is a function of caller and key,
-// so the same tokens come again. Source: IETF draft-ietf-httpapi-idempotency-key-header (409 and
-// 422).
+// may be tried again. Where an answer is gone, its seed is not, which is a function of caller and
+// key: the same tokens come again. Source: IETF draft-ietf-httpapi-idempotency-key-header.
 #pragma once
 
 #include <cstdint>

@@ -2,10 +2,9 @@
 # /openapi.json against the server that gives it: schemathesis asks every endpoint what the document
 # allows and forbids, and checks statuses, content types, headers, bodies and events of streams.
 # Usage: tests/schemathesis/run.sh [--minutes N (5)] [--seed N (1)]
-# A scripted generator answers, so that no model is needed; files and batches are kept in a folder
-# that goes with the server. Not used: positive_data_acceptance, since fields exclude each other and
-# contexts are finite in ways that no schema can say; an operation without a 2xx fails the run.
-# Reports: build/schemathesis/. Binaries: $PLUMB_BUILD.
+# A scripted generator answers; files and batches are kept in a folder that goes with the server.
+# Not used: positive_data_acceptance, since fields exclude each other in ways that no schema can say; an
+# operation without a 2xx fails the run. Reports: build/schemathesis/. Binaries: $PLUMB_BUILD.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -57,7 +56,8 @@ read -r url <&"${SERVER[0]}"
 lines() {
   local i
   for ((i = 0; i < $1; ++i)); do
-    echo "{\"custom_id\": \"$i\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", \"body\":" \
+    echo "{\"custom_id\": \"$i\", \"method\": \"POST\"," \
+      '"url": "/v1/chat/completions", "body":' \
       '{"model": "scripted", "messages": [{"role": "user", "content": "markdown"}]}}'
   done
 }
