@@ -33,14 +33,19 @@ base::Status LoadFormat(const model::Checkpoint& file, const text::ToolFormat& t
       return base::OkStatus();
     }
   }
-  ASSIGN_OR_RETURN(const std::string source, engine::ReadChatTemplate(file));
-  loaded.can_chat = !source.empty();
+  ASSIGN_OR_RETURN(const engine::ChatTemplates sources, engine::ReadChatTemplates(file));
+  loaded.can_chat = !sources.chat.empty();
   text::TemplateVariables names;
   if (const auto bos = tokenizer.bos()) names.bos_token = tokenizer.TokenName(*bos);
   if (const auto eos = tokenizer.eos()) names.eos_token = tokenizer.TokenName(*eos);
-  ASSIGN_OR_RETURN(auto compiled, text::ChatTemplate::Compile(
-                                      loaded.can_chat ? source : kNoTemplate, std::move(names)));
-  auto format = text::JinjaChatFormat::Create(std::move(compiled), tokenizer, tool_format);
+  ASSIGN_OR_RETURN(
+      auto chat, text::ChatTemplate::Compile(loaded.can_chat ? sources.chat : kNoTemplate, names));
+  std::unique_ptr<text::ChatTemplate> tool_use;
+  if (loaded.can_chat && !sources.tool_use.empty()) {
+    ASSIGN_OR_RETURN(tool_use, text::ChatTemplate::Compile(sources.tool_use, names));
+  }
+  auto format =
+      text::JinjaChatFormat::Create(std::move(chat), tokenizer, tool_format, std::move(tool_use));
   if (!format.ok()) return std::move(format).status();
   loaded.chat_format = *std::move(format);
   return base::OkStatus();

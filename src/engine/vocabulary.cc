@@ -130,11 +130,15 @@ base::Result<std::unique_ptr<text::Tokenizer>> MakeTokenizer(const Checkpoint& f
   return base::NotFound("the model has no tokenizer (tokenizer.json, or tokenizer.ggml.model)");
 }
 
-base::Result<std::string> ReadChatTemplate(const Checkpoint& file) {
-  constexpr std::string_view kKey = "tokenizer.chat_template";
-  if (!file.Has(kKey)) return std::string();
-  ASSIGN_OR_RETURN(const std::string_view source, file.Text(kKey));
-  return std::string(source);
+base::Result<ChatTemplates> ReadChatTemplates(const Checkpoint& file) {
+  ChatTemplates templates;
+  if (file.Has(model::kChatTemplateKey)) {
+    ASSIGN_OR_RETURN(templates.chat, file.Text(model::kChatTemplateKey));
+  }
+  if (file.Has(model::kToolTemplateKey)) {
+    ASSIGN_OR_RETURN(templates.tool_use, file.Text(model::kToolTemplateKey));
+  }
+  return templates;
 }
 
 }  // namespace plumb::engine

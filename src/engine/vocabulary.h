@@ -22,7 +22,12 @@ base::Result<text::VocabularySpec> ReadVocabulary(const model::Checkpoint& file)
 // ReadVocabulary and text::Tokenizer.
 base::Result<std::unique_ptr<text::Tokenizer>> MakeTokenizer(const model::Checkpoint& file);
 
-// The Jinja source of tokenizer.chat_template; empty when the file has none. kCorrupt: not a text.
-base::Result<std::string> ReadChatTemplate(const model::Checkpoint& file);
+// Jinja sources, each empty when the file has none.
+struct ChatTemplates {
+  std::string chat;      // tokenizer.chat_template
+  std::string tool_use;  // tokenizer.chat_template.tool_use
+};
+// kCorrupt: one is not a text.
+base::Result<ChatTemplates> ReadChatTemplates(const model::Checkpoint& file);
 
 }  // namespace plumb::engine

@@ -139,17 +139,34 @@ TEST(MakeTokenizer, RefusesAbsentAndWrongKeys) {
             Code::kInvalidArgument);
 }
 
-TEST(ReadChatTemplate, IsEmptyWhenThereIsNone) {
+TEST(ReadChatTemplates, AreEmptyWhenThereAreNone) {
   for (const std::string source : {"", "{{ messages }}"}) {
+    const std::string tool_use = source.empty() ? "" : "{{ tools }}";
     GgufWriter writer;
     writer.Text("general.architecture", "llama");
-    if (!source.empty()) writer.Text("tokenizer.chat_template", source);
+    if (!source.empty()) {
+      writer.Text("tokenizer.chat_template", source);
+      writer.Text("tokenizer.chat_template.rag", "{{ documents }}");
+      writer.Text("tokenizer.chat_template.tool_use", tool_use);
+    }
     const std::string bytes = writer.Finish();
     auto file = Gguf::Parse(std::as_bytes(std::span(bytes)));
     ASSERT_TRUE(file.ok()) << file.status().ToString();
-    auto read = ReadChatTemplate(**file);
+    auto read = ReadChatTemplates(**file);
     ASSERT_TRUE(read.ok()) << read.status().ToString();
-    EXPECT_EQ(*read, source);
+    EXPECT_EQ(read->chat, source);
+    EXPECT_EQ(read->tool_use, tool_use);
+  }
+}
+
+TEST(ReadChatTemplates, MustBeTexts) {
+  for (const char* key : {"tokenizer.chat_template", "tokenizer.chat_template.tool_use"}) {
+    GgufWriter writer;
+    writer.Text("general.architecture", "llama").Value(key, uint32_t{5});
+    const std::string bytes = writer.Finish();
+    auto file = Gguf::Parse(std::as_bytes(std::span(bytes)));
+    ASSERT_TRUE(file.ok()) << file.status().ToString();
+    EXPECT_EQ(ReadChatTemplates(**file).status().code(), Code::kCorrupt) << key;
   }
 }
 

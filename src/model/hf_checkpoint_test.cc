@@ -425,7 +425,8 @@ TEST_F(Folder, TellsTokenizerTemplateAndEnds) {
   Change("tokenizer.json", "{\"x\":1}");
   Change("tokenizer_config.json",
          R"({"bos_token":{"content":"<s>"},"eos_token":"</s>","add_bos_token":true,)"
-         R"("chat_template":[{"name":"tools","template":"T"},{"name":"default","template":"D"}]})");
+         R"("chat_template":[{"name":"tool_use","template":"T"},{"name":"rag","template":"R"},)"
+         R"({"name":"default","template":"D"}]})");
   Change("generation_config.json", R"({"eos_token_id":[7,3,7]})");
   auto checkpoint = HfCheckpoint::Open(folder_.path());
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().ToString();
@@ -434,10 +435,12 @@ TEST_F(Folder, TellsTokenizerTemplateAndEnds) {
   EXPECT_EQ(*(*checkpoint)->Text(kHfEosKey), "</s>");
   EXPECT_TRUE(*(*checkpoint)->Bool(kHfAddBosKey));
   EXPECT_EQ(*(*checkpoint)->Text(kChatTemplateKey), "D");
+  EXPECT_EQ(*(*checkpoint)->Text(kToolTemplateKey), "T");
   EXPECT_THAT(*(*checkpoint)->Integers(kHfEndIdsKey), ElementsAre(3, 7));
   Change("chat_template.jinja", "J");
   checkpoint = HfCheckpoint::Open(folder_.path());
   EXPECT_EQ(*(*checkpoint)->Text(kChatTemplateKey), "J");
+  EXPECT_FALSE((*checkpoint)->Has(kToolTemplateKey)) << "the file is for all";
 }
 
 TEST_F(Folder, ErrorsNameTheTensorAsTheFolderDoes) {

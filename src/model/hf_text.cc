@@ -48,21 +48,27 @@ Status SetToken(const HfObject& object, const char* key, std::string_view metada
   return base::OkStatus();
 }
 
-// The template is text, or a list of {"name", "template"} of which "default" is for chats.
-Result<std::string> ChatTemplateOf(const HfObject& object) {
+// The template is text, or a list of {"name", "template"} of which "default" is for chats, and
+// "tool_use" for those with tools.
+Status ReadTemplates(const HfObject& object, Metadata& metadata) {
   constexpr const char* kKey = "chat_template";
   const json* found = object.Find(kKey);
-  if (found == nullptr) return std::string();
-  if (found->is_string()) return found->get<std::string>();
+  if (found == nullptr) return base::OkStatus();
+  if (found->is_string()) {
+    metadata.SetText(std::string(kChatTemplateKey), found->get<std::string>());
+    return base::OkStatus();
+  }
   if (!found->is_array()) return object.Wrong(kKey, "text or a list of templates");
   for (const json& entry : *found) {
     if (!entry.is_object() || !entry.contains("name") || !entry.contains("template") ||
         !entry["template"].is_string()) {
       return object.Wrong(kKey, "a list of named templates");
     }
-    if (entry["name"] == "default") return entry["template"].get<std::string>();
+    const std::string source = entry["template"].get<std::string>();
+    if (entry["name"] == "default") metadata.SetText(std::string(kChatTemplateKey), source);
+    if (entry["name"] == "tool_use") metadata.SetText(std::string(kToolTemplateKey), source);
   }
-  return std::string();
+  return base::OkStatus();
 }
 
 Status ReadTokenizerConfig(std::string_view text, bool with_template, Metadata& metadata) {
@@ -75,10 +81,7 @@ Status ReadTokenizerConfig(std::string_view text, bool with_template, Metadata& 
   if (add_bos) metadata.SetBool(std::string(kHfAddBosKey), *add_bos);
   ASSIGN_OR_RETURN(const auto add_eos, object.Bool("add_eos_token"));
   if (add_eos) metadata.SetBool(std::string(kHfAddEosKey), *add_eos);
-  if (!with_template) return base::OkStatus();
-  ASSIGN_OR_RETURN(const std::string source, ChatTemplateOf(object));
-  if (!source.empty()) metadata.SetText(std::string(kChatTemplateKey), source);
-  return base::OkStatus();
+  return with_template ? ReadTemplates(object, metadata) : base::OkStatus();
 }
 
 }  // namespace

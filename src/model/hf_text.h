@@ -25,6 +25,8 @@ constexpr std::string_view kHfAddEosKey = "tokenizer.huggingface.add_eos_token";
 // Every id that ends an answer, from config.json and generation_config.json.
 constexpr std::string_view kHfEndIdsKey = "tokenizer.huggingface.end_token_ids";
 constexpr std::string_view kChatTemplateKey = "tokenizer.chat_template";
+// The template for requests with tools, where a model has one of its own for them.
+constexpr std::string_view kToolTemplateKey = "tokenizer.chat_template.tool_use";
 
 // The files' texts; nothing for those that are not there, but for config.json.
 struct HfTextFiles {

@@ -72,16 +72,24 @@ Status CheckResults(const std::vector<ChatMessage>& messages) {
   return base::OkStatus();
 }
 
-Result<Mode> DecideMode(const ChatInput& input, const TemplateTraits& traits) {
+// Whether a template that knows nothing of tools would leave something out.
+bool SpeaksOfTools(const ChatInput& input) {
+  if (!input.tools.empty() && input.tool_choice != ToolChoice::kNone) return true;
+  return std::ranges::any_of(input.messages, [](const ChatMessage& message) {
+    return message.role == "tool" || !message.tool_calls.empty();
+  });
+}
+
+Result<Mode> DecideMode(const ChatInput& input, bool calls, bool reasons) {
   Mode mode;
-  if (traits.calls) {
+  if (calls) {
     RETURN_IF_ERROR(CheckTools(input));
     RETURN_IF_ERROR(CheckResults(input.messages));
     if (input.tool_choice != ToolChoice::kNone) mode.tools = input.tools;
     mode.forced =
         input.tool_choice == ToolChoice::kNamed || input.tool_choice == ToolChoice::kRequired;
   }
-  if (!traits.reasons) return mode;
+  if (!reasons) return mode;
   if (!IsEffort(input.effort)) {
     return InvalidArgument("reasoning_effort",
                            "reasoning_effort is \"none\", \"minimal\", \"low\", \"medium\", "
@@ -117,10 +125,25 @@ AnswerStart DecideStart(std::optional<bool> thinking, std::string& rendered, boo
 
 }  // namespace
 
+JinjaChatFormat::JinjaChatFormat(std::unique_ptr<ChatTemplate> chat_template,
+                                 std::unique_ptr<ChatTemplate> tool_template,
+                                 const Tokenizer& tokenizer, const TemplateTraits& traits,
+                                 bool reasons)
+    : template_(std::move(chat_template)),
+      tool_template_(std::move(tool_template)),
+      id_(tool_template_ == nullptr
+              ? std::string(template_->source())
+              : fmt::format("{}\n{}", template_->source(), tool_template_->source())),
+      tokenizer_(tokenizer),
+      traits_(traits),
+      reasons_(reasons) {}
+
 Result<std::unique_ptr<JinjaChatFormat>> JinjaChatFormat::Create(
     std::unique_ptr<ChatTemplate> chat_template, const Tokenizer& tokenizer,
-    const ToolFormat& tool_format) {
+    const ToolFormat& tool_format, std::unique_ptr<ChatTemplate> tool_template) {
   TemplateTraits traits = FindTraits(*chat_template);
+  const bool reasons = traits.reasons;
+  if (tool_template != nullptr) traits = FindTraits(*tool_template);
   if (!tool_format.automatic) {
     if (tool_format.syntax && !traits.shows_tools) {
       return InvalidArgument("tool-format",
@@ -129,22 +152,25 @@ Result<std::unique_ptr<JinjaChatFormat>> JinjaChatFormat::Create(
     }
     traits.calls = tool_format.syntax;
   }
-  return std::unique_ptr<JinjaChatFormat>(
-      new JinjaChatFormat(std::move(chat_template), tokenizer, traits));
+  return std::unique_ptr<JinjaChatFormat>(new JinjaChatFormat(
+      std::move(chat_template), std::move(tool_template), tokenizer, traits, reasons));
 }
 
 Result<ChatPrompt> JinjaChatFormat::Encode(const ChatInput& input, uint32_t tokens_max,
                                            const TokenScope& scope) const {
-  ASSIGN_OR_RETURN(const Mode mode, DecideMode(input, traits_));
+  const bool of_tools = tool_template_ != nullptr && SpeaksOfTools(input);
+  const bool reasons = of_tools ? traits_.reasons : reasons_;
+  ASSIGN_OR_RETURN(const Mode mode, DecideMode(input, traits_.calls.has_value(), reasons));
   ControlMask mask(tokenizer_);
   TemplateContext context{.messages = input.messages, .tools = mode.tools, .mask = &mask};
   context.thinking = mode.thinking;
   context.effort = input.effort;
   context.number_calls =
       traits_.calls == CallSyntax::kMistral || traits_.calls == CallSyntax::kMistralNamed;
-  ASSIGN_OR_RETURN(std::string rendered, template_->Render(context));
+  const ChatTemplate& chosen = of_tools ? *tool_template_ : *template_;
+  ASSIGN_OR_RETURN(std::string rendered, chosen.Render(context));
   ChatPrompt prompt;
-  if (traits_.reasons) prompt.start = DecideStart(mode.thinking, rendered, prompt.may_think);
+  if (reasons) prompt.start = DecideStart(mode.thinking, rendered, prompt.may_think);
   RETURN_IF_ERROR(CheckPromptSize(rendered.size(), tokenizer_, tokens_max));
   auto tokens = mask.Encode(rendered, scope);
   if (!tokens.ok() && tokens.status().code() == base::Code::kInvalidArgument)
@@ -154,7 +180,7 @@ Result<ChatPrompt> JinjaChatFormat::Encode(const ChatInput& input, uint32_t toke
   prompt.text = mask.Unmask(rendered);
   prompt.tokens = std::move(tokens).value();
   if (prompt.start == AnswerStart::kReasoning) prompt.content_after = kReasoningEnd;
-  if (traits_.reasons) prompt.reasoning_ends.emplace_back(kReasoningEnd);
+  if (reasons) prompt.reasoning_ends.emplace_back(kReasoningEnd);
   if (mode.tools.empty()) return prompt;
   prompt.calls = true;
   prompt.one_call = !input.parallel_tool_calls || !traits_.several_calls;
@@ -165,7 +191,7 @@ Result<ChatPrompt> JinjaChatFormat::Encode(const ChatInput& input, uint32_t toke
 }
 
 std::unique_ptr<AnswerParser> JinjaChatFormat::NewParser(const ChatPrompt& prompt) const {
-  if (!prompt.calls && !traits_.reasons) return std::make_unique<PlainAnswerParser>();
+  if (!prompt.calls && prompt.reasoning_ends.empty()) return std::make_unique<PlainAnswerParser>();
   TemplateAnswer how{.start = prompt.start, .may_think = prompt.may_think};
   if (prompt.calls) how.calls = traits_.calls;
   how.one_call = prompt.one_call;

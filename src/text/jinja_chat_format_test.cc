@@ -130,6 +130,46 @@ TEST_F(JinjaChatFormatTest, RefusesByPlace) {
   EXPECT_EQ(FieldOf(input), "messages[1].tool_calls[0].function.arguments");
 }
 
+// As in models whose chat template is a list of named ones: "default" knows nothing of tools.
+TEST_F(JinjaChatFormatTest, AnotherTemplateIsForConversationsWithTools) {
+  const auto compile = [](std::string_view source) {
+    return ChatTemplate::Compile(source, {}).value();
+  };
+  constexpr std::string_view kPlain =
+      "{% for m in messages %}plain {{ m.role }}:{{ m.content }}\n{% endfor %}";
+  const auto format =
+      JinjaChatFormat::Create(compile(kPlain), *tokenizer_, {}, compile(kTemplate)).value();
+  EXPECT_TRUE(format->abilities().tools);
+  EXPECT_TRUE(format->abilities().reasoning);
+  EXPECT_NE(format->id(), JinjaChatFormat::Create(compile(kPlain), *tokenizer_).value()->id());
+  EXPECT_NE(format->id(), JinjaChatFormat::Create(compile(kTemplate), *tokenizer_).value()->id());
+
+  ChatInput plain{.messages = {{"user", "hi"}}};
+  const ChatPrompt unasked = format->Encode(plain, 10'000).value();
+  EXPECT_EQ(unasked.text, "plain user:hi\n");
+  EXPECT_FALSE(unasked.calls);
+  EXPECT_TRUE(unasked.reasoning_ends.empty()) << "that template does not reason";
+  ChatInput unused = Asks();
+  unused.tool_choice = ToolChoice::kNone;
+  EXPECT_EQ(format->Encode(unused, 10'000).value().text, unasked.text);
+
+  const auto alone = Format(std::string(kTemplate));
+  ChatInput earlier = plain;  // nothing may be left out of a conversation that had tools
+  ChatMessage call{.role = "assistant", .content = ""};
+  call.tool_calls = {{.id = "c", .name = "f", .arguments = "{}"}};
+  earlier.messages.push_back(call);
+  for (const ChatInput& input : {Asks(), earlier}) {
+    const ChatPrompt prompt = format->Encode(input, 10'000).value();
+    const ChatPrompt expected = alone->Encode(input, 10'000).value();
+    EXPECT_EQ(prompt.text, expected.text);
+    EXPECT_EQ(prompt.tokens, expected.tokens);
+    EXPECT_EQ(prompt.calls, expected.calls);
+    EXPECT_FALSE(prompt.reasoning_ends.empty());
+  }
+  plain.tool_choice = ToolChoice::kRequired;
+  EXPECT_EQ(format->Encode(plain, 10'000).status().field(), "tool_choice");
+}
+
 TEST_F(JinjaChatFormatTest, AToolFormatCanBeChosenWhereToolsAreShown) {
   EXPECT_TRUE(Format(std::string(kTemplate))->abilities().tools);
   EXPECT_FALSE(Format(std::string(kTemplate), *ToolFormatFromName("none"))->abilities().tools);
