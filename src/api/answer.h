@@ -20,6 +20,8 @@ struct AnswerHead {
   int64_t created = 0;  // Unix seconds
   uint64_t seed = 0;    // below 2^63 reads as given; a negative one is shown as given, too
   bool logprobs = false;
+  // An answer that is cut off ends with the context, before the length that was asked for.
+  bool context_ends = false;
 };
 
 struct AnswerUsage {

@@ -85,11 +85,10 @@ void AnswerSink::Take(uint32_t prompt, const TokenEvent& event) {
   Locked([&]() HOLDS(mutex_) { OnEvent(prompt, event); });
 }
 
-Status AnswerSink::Enter(tenancy::Limiter& limiter, uint32_t caller) {
+Status AnswerSink::Enter(tenancy::Limiter& limiter, tenancy::Reservation held) {
   base::TryMutexLock lock(mutex_);
   CHECK(limiter_ == nullptr && samples_.empty()) << "Enter is for before everything else";
   limiter_ = &limiter;
-  tenancy::Reservation held{.caller = caller};
   tenancy::Limiter::Decision decision = limiter.Enter(held);
   if (decision.status.ok()) held_ = held;
   limit_headers_ = dialect_.LimitHeaders(decision.report, clock_.UnixSeconds());
@@ -245,8 +244,11 @@ void AnswerSink::OnFinish(uint32_t prompt, uint32_t sample_index, const engine::
   samples_[sample_index].finished = true;
   ++samples_finished_;
   sample_ended_ = true;
+  // Of a prompt that was given up before its turn nothing was computed.
+  const bool good = finish.reason == FinishReason::kStop || finish.reason == FinishReason::kLength;
+  const bool begun = good || finish.weights_version != 0;
   const bool first = sample_index == prompt * plan_.samples;
-  if (first) summary_.usage.prompt_tokens += finish.prompt_tokens;
+  if (first && begun) summary_.usage.prompt_tokens += finish.prompt_tokens;
   if (first) summary_.usage.cached_tokens += finish.cached_tokens;
   summary_.usage.completion_tokens += finish.completion_tokens;
 

@@ -75,10 +75,10 @@ class AnswerSink final {
              const base::Clock& clock, Done done);
   ~AnswerSink();
 
-  // Before anything else: one request of the caller's limits. Then, before Begin: so many of its
+  // Before anything else: one request of its caller's limits. Then, before Begin: so many of its
   // tokens. What is not used is given back before the end of the answer is told. Every answer from
   // then on says what is left. Errors: tenancy::Limiter's. Borrows the limiter.
-  base::Status Enter(tenancy::Limiter& limiter, uint32_t caller);
+  base::Status Enter(tenancy::Limiter& limiter, tenancy::Reservation held);
   base::Status Reserve(uint64_t tokens);
   // Before Begin: the answer is also copied, and kept if it comes to its end.
   void CopyTo(std::unique_ptr<AnswerCopy> copy);

@@ -180,7 +180,7 @@ Status BatchRun::Keep() {
 bool BatchRun::HasLine() const {
   if (batch_.status != BatchStatus::kInProgress || journal_ == nullptr || stopped_) return false;
   const base::Instant now = parts_.clock.Now();
-  if (now < work_from_ || now < send_from_) return false;
+  if (now < work_from_ || now < send_from_ || running_.size() >= room_) return false;
   if (!again_.empty()) return true;
   uint32_t line = next_;
   while (line < input_->size() && journal_->Has(line)) ++line;
@@ -218,11 +218,14 @@ void BatchRun::Take(LineAnswer answer) {
   CHECK(running_.erase(line) == 1) << "line " << line << " was not sent";
   const int status = answer.response.status;
   if (stopped_ && status != 200) return;  // given up
-  if (status == 503) {                    // no room, or the server is stopping
+  // No room, a limit of the caller's key, or the server is stopping.
+  if (status == 503 || status == 429) {
     again_.push_back(line);
     send_from_ = parts_.clock.Now() + RetryAfter(answer.response);
+    room_ = std::max<size_t>(1, std::min(room_, running_.size() + 1) / 2);
     return;
   }
+  if (room_ < SIZE_MAX) ++room_;
   auto read = ReadBatchLine(input_->Line(line), batch_.endpoint, limits_);
   results_.push_back(
       {.line = line,

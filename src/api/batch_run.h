@@ -104,6 +104,9 @@ class BatchRun {
   bool stopped_ = false;             // no more lines: cancelled or out of time
   base::Instant work_from_{0};       // after an error of the disk
   base::Instant send_from_{0};       // after the server had no room
+  // Lines that it seems to have room for: fewer by half after each that it refused, one more after
+  // each that it answered.
+  size_t room_ = SIZE_MAX;
 };
 
 }  // namespace plumb::api

@@ -253,6 +253,23 @@ TEST_F(BatchRunnerTest, WhoIsRefusedForLackOfRoomAsksLater) {
   EXPECT_EQ(BatchOf(id).counts.failed, 0u);
 }
 
+// A limit of its caller's key: no line fails for it, and few are asked in vain.
+TEST_F(BatchRunnerTest, WhoIsRefusedForALimitAsksFewerAtOnce) {
+  Start({.lines_at_once = 8});
+  const std::string id = Begin(10);
+  ASSERT_EQ(process->sent.size(), 8u);
+  for (int i = 0; i < 6; ++i) process->Answer(429, {{"Retry-After", "2"}});
+  for (int i = 0; i < 2; ++i) process->Answer();
+  process->Turn();
+  EXPECT_TRUE(process->sent.empty()) << "it waits as it was told";
+  clock.Advance(base::Seconds(2));
+  process->Turn();
+  EXPECT_EQ(process->sent.size(), 3u) << "one, and one more for each of two answers";
+  FinishAll();
+  EXPECT_EQ(BatchOf(id).counts.completed, 10u);
+  EXPECT_EQ(BatchOf(id).counts.failed, 0u);
+}
+
 TEST_F(BatchRunnerTest, ACancelledBatchKeepsWhatIsDone) {
   Start({.lines_at_once = 2});
   const std::string id = Begin(3);

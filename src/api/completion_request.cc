@@ -162,7 +162,6 @@ Status CheckTogether(Draft& draft) {
   request.prompt_logprobs = request.logprobs && request.echo;
   request.empty = draft.max_tokens == 0u;
   request.tokens_max = std::max(1u, draft.max_tokens.value_or(kCompletionTokensDefault));
-  request.tokens_max_clips = !draft.max_tokens;  // nobody asked for the default
   draft.request.include_usage = draft.stream_options.include_usage;
   draft.common.Apply(request);
   return base::OkStatus();

@@ -44,10 +44,10 @@ struct GenerationRequest {
   // `tokens_max` is not set here (it may depend on the prompt); `seed` only with seed_given.
   engine::SamplingParams sampling;
   bool seed_given = false;
-  std::optional<uint32_t> tokens_max;  // nothing: up to the context's end
-  // More than the context leaves becomes what it leaves, and is not refused.
-  bool tokens_max_clips = false;
-  uint32_t samples = 1;  // of each prompt
+  // The most that the caller wants; what the context leaves may be less. Nothing: all of that.
+  std::optional<uint32_t> tokens_max;
+  bool context_ends = false;  // AnswerHead; known with the prompt
+  uint32_t samples = 1;       // of each prompt
   bool stream = false;
   bool prompt_logprobs = false;                      // engine::Request
   engine::Pooling pooling = engine::Pooling::kNone;  // likewise; then tokens_max is 0

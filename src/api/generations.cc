@@ -35,16 +35,15 @@ Status TooLong(const Dialect& dialect) {
       .WithReason("context_length_exceeded");
 }
 
-std::string TooLongMessage(const Dialect& dialect, uint64_t prompt_tokens, uint64_t answer_tokens,
+std::string TooLongMessage(const Dialect& dialect, uint64_t prompt_tokens, uint64_t answer_min,
                            uint64_t context_max) {
   std::string message = dialect.TooLongMessage(prompt_tokens, context_max);
   if (!message.empty()) return message;
   return fmt::format(
-      "this model's maximum context length is {} tokens, but {} were asked for ({} in the {}, {} "
-      "in "
-      "the answer); shorten the {} or lower {}",
-      context_max, prompt_tokens + answer_tokens, prompt_tokens, dialect.prompt_field(),
-      answer_tokens, dialect.prompt_field(), dialect.length_field());
+      "this model's maximum context length is {} tokens, but {} were asked for ({} in the {}, and "
+      "{} at least in the answer); shorten the {}",
+      context_max, prompt_tokens + answer_min, prompt_tokens, dialect.prompt_field(), answer_min,
+      dialect.prompt_field());
 }
 
 std::vector<ReadPrompt> Given(const std::vector<text::ChatPrompt>& prompts) {
@@ -94,10 +93,10 @@ void Generations::Handle(const Dialect& dialect, Arrival arrival) {
                                            std::move(arrival.exchange), parts_.generator,
                                            parts_.clock, done);
   AnswerSink& borrowed = *sink;
-  if (parts_.limiter == nullptr) arrival.caller.reset();
-  if (arrival.caller) {
+  if (parts_.limiter != nullptr) {
     // Before anything is spent on the request.
-    const Status entered = sink->Enter(*parts_.limiter, *arrival.caller);
+    const Status entered =
+        sink->Enter(*parts_.limiter, {.caller = arrival.caller, .batch = arrival.batch});
     if (!entered.ok()) return sink->Fail(entered);
   }
   if (!live_.Add(id, sink)) {
@@ -186,23 +185,26 @@ Result<bool> Generations::IsNew(const ReadJob& job, AnswerSink& sink) {
 
 Status Generations::Reserve(const ReadJob& job, GenerationRequest& request,
                             const std::vector<text::ChatPrompt>& prompts, AnswerSink& sink) const {
-  if (!job.caller) return base::OkStatus();
+  if (parts_.limiter == nullptr) return base::OkStatus();
   uint64_t prompt_tokens = 0;
   for (const text::ChatPrompt& prompt : prompts) prompt_tokens += prompt.tokens.size();
   const uint64_t answers = uint64_t{request.samples} * prompts.size();
-  const uint64_t tokens_max = parts_.limiter->tokens_max(*job.caller);
-  const uint64_t room = tokens_max - std::min(tokens_max, prompt_tokens);
-  const bool fits = prompt_tokens <= tokens_max && *request.tokens_max <= room / answers;
-  if (!fits && (!request.tokens_max_clips || room < answers)) {
+  const uint64_t tokens_max = parts_.limiter->tokens_max(job.caller);
+  const uint64_t least = prompt_tokens + answers * std::min(1u, *request.tokens_max);
+  if (least > tokens_max) {
     return InvalidArgument(
-               std::string(job.dialect->length_field()),
-               fmt::format("the request may take {} tokens, {} of them in the prompt, but its key "
-                           "has {} a minute: ask for a shorter answer, or shorten the prompt",
-                           prompt_tokens + answers * *request.tokens_max, prompt_tokens,
-                           tokens_max))
+               std::string(job.dialect->prompt_field()),
+               fmt::format("the request takes {} tokens at least, {} of them in the {}, but its "
+                           "key has {} a minute; shorten the {}",
+                           least, prompt_tokens, job.dialect->prompt_field(), tokens_max,
+                           job.dialect->prompt_field()))
         .WithReason("rate_limit_too_small");
   }
-  if (!fits) request.tokens_max = static_cast<uint32_t>(room / answers);
+  const uint64_t room = (tokens_max - prompt_tokens) / answers;
+  if (*request.tokens_max > room) {
+    request.tokens_max = static_cast<uint32_t>(room);
+    request.context_ends = false;
+  }
   return sink.Reserve(prompt_tokens + answers * *request.tokens_max);
 }
 
@@ -276,7 +278,8 @@ AnswerPlan Generations::PlanFor(engine::RequestId id, const ReadBody& read,
                              .model = request.model,
                              .created = parts_.clock.UnixSeconds(),
                              .seed = request.sampling.seed,
-                             .logprobs = request.sampling.logprobs},
+                             .logprobs = request.sampling.logprobs,
+                             .context_ends = request.context_ends},
                             Given(prompts));
   return plan;
 }
@@ -380,16 +383,15 @@ Status Generations::CheckSize(GenerationRequest& request,
   uint64_t longest = 0;
   for (const text::ChatPrompt& prompt : prompts)
     longest = std::max<uint64_t>(longest, prompt.tokens.size());
-  if (!request.tokens_max) request.tokens_max_clips = true;
-  const bool clips = request.tokens_max_clips;
-  const uint64_t answer_min = clips ? 1 : *request.tokens_max;
+  const uint64_t answer_min = std::min(1u, request.tokens_max.value_or(1));
   if (longest + answer_min > context) {
     return InvalidArgument(std::string(dialect.prompt_field()),
                            TooLongMessage(dialect, longest, answer_min, context))
         .WithReason("context_length_exceeded");
   }
   const auto room = static_cast<uint32_t>(context - longest);
-  if (clips) request.tokens_max = std::min(room, request.tokens_max.value_or(room));
+  request.context_ends = request.tokens_max.value_or(UINT32_MAX) > room;
+  if (request.context_ends) request.tokens_max = room;
   const uint64_t wide = 1 + request.sampling.top_logprobs;
   uint64_t logprobs = 0;
   if (request.sampling.logprobs && !request.stream)

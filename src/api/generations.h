@@ -60,10 +60,10 @@ struct GenerationOptions {
 struct Arrival {
   BodyOrigin origin;  // complete but for the id
   std::string body;
-  // Whose limits hold: the index of the key, 0 where there are no keys. Nothing: none do.
-  std::optional<uint32_t> caller;
+  uint32_t caller = 0;  // whose limits hold: index of the key, 0 where there are no keys
   std::unique_ptr<net::HttpExchange> exchange;
-  // A line of a batch: at batch priority, whatever it says, and as long as it takes.
+  // A line of a batch: at batch priority, whatever it says, and as long as it takes; also
+  // tenancy::Reservation.
   bool batch = false;
 };
 
@@ -117,8 +117,8 @@ class Generations {
     const Dialect* dialect;
     BodyOrigin origin;
     std::string body;
-    std::optional<uint32_t> caller;  // Arrival
-    bool batch = false;              // Arrival
+    uint32_t caller = 0;  // Arrival
+    bool batch = false;   // Arrival
   };
   // A line for the log, which the generator's thread must not write itself.
   struct LogJob {
@@ -134,7 +134,8 @@ class Generations {
   base::Status Answer(const ReadJob& job, ReadBody read, AnswerSink& sink);
   // The answer that a request with this key had: then the sink is done, and false is returned.
   base::Result<bool> IsNew(const ReadJob& job, AnswerSink& sink);
-  // Takes what the request may need of its caller's tokens, or lets it need less, where it may.
+  // Takes what the request may need of its caller's tokens; where that is more than there ever
+  // are, the answer gets what the prompt leaves of them.
   base::Status Reserve(const ReadJob& job, GenerationRequest& request,
                        const std::vector<text::ChatPrompt>& prompts, AnswerSink& sink) const;
   void Ended(engine::RequestId id, const AnswerSink::Summary& summary);
@@ -143,8 +144,8 @@ class Generations {
   // The prompts as the engine takes them: of the conversation, or each raw one.
   base::Result<std::vector<text::ChatPrompt>> Encode(const GenerationRequest& request,
                                                      const ReadJob& job);
-  // Also sets request.tokens_max to what the context leaves when the caller gave none, which may
-  // then become less still (tokens_max_clips).
+  // Whether each prompt leaves room for an answer; sets request.tokens_max to what the longest
+  // leaves where that is less than was asked for.
   base::Status CheckSize(GenerationRequest& request, const std::vector<text::ChatPrompt>& prompts,
                          const Dialect& dialect) const;
   base::Result<engine::Request> Build(const ReadJob& job, const GenerationRequest& request,

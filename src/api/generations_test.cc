@@ -157,8 +157,28 @@ TEST(Generations, PromptBeyondTheContextIs400WithBothCounts) {
   const std::string message = error["message"];
   EXPECT_NE(message.find(std::to_string(kContextMax)), std::string::npos) << message;
   EXPECT_NE(message.find(std::to_string(kContextMax + 19)), std::string::npos) << message;
-  EXPECT_EQ(Error(fixture.Ask(ChatBody({{"max_tokens", 2147483647}})))["code"],
-            "context_length_exceeded");
+}
+
+TEST(Generations, ALengthBeyondTheContextIsWhatTheContextLeaves) {
+  ServiceFixture fixture(Say(std::string(kContextMax, 'x')));
+  const std::pair<const char*, json> asked[] = {
+      {"/v1/chat/completions", ChatBody({{"max_tokens", 2147483647}})},
+      {"/v1/chat/completions", ChatBody({{"max_completion_tokens", 32000}, {"n", 2}})},
+      {"/v1/completions", {{"model", "fake"}, {"prompt", "hi"}, {"max_tokens", 32000}}},
+      {"/v1/completions", {{"model", "fake"}, {"prompt", {"a", "long"}}, {"max_tokens", 32000}}},
+      {"/v1/responses", {{"model", "fake"}, {"input", "hi"}, {"max_output_tokens", 32000}}},
+      {"/v1/messages",
+       {{"model", "fake"},
+        {"max_tokens", 32000},
+        {"messages", {{{"role", "user"}, {"content", "hi"}}}}}}};
+  for (const auto& [path, body] : asked) {
+    FakeClient client;
+    fixture.Send(client, net::HttpMethod::kPost, path, body.dump());
+    EXPECT_EQ(client.Wait().status, 200) << path << " " << body << client.Wait().body;
+    client.WaitGone();
+    const engine::Request request = fixture.generator.last_request();
+    EXPECT_EQ(request.sampling.tokens_max, kContextMax - request.prompt.size()) << path;
+  }
 }
 
 TEST(Generations, UnknownModelIs404AndAliasesAreKnown) {

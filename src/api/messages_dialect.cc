@@ -51,7 +51,6 @@ Result<ReadBody> MessagesDialect::Read(std::string_view body, const BodyOrigin&)
     read.count = CountJson;
   } else {
     const MessagesShape shape{.prompt_tokens = 0,
-                              .tokens_max = request.tokens_max.value_or(0),
                               .show_thinking = request.show_thinking,
                               .warm_only = request.warm_only,
                               .reports_edits = request.reports_edits};

@@ -379,7 +379,6 @@ Status CheckTogether(Draft& draft, MessagesUse use, bool thinking_given) {
   if (!draft.messages_given) return InvalidArgument("messages", "messages is missing");
   if (!request.tokens_max && use == MessagesUse::kAnswer)
     return InvalidArgument("max_tokens", "max_tokens is missing");
-  request.tokens_max_clips = true;
   draft.common.Apply(request);
   text::ChatInput& input = request.input;
   if (!draft.system.empty()) {

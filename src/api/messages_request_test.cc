@@ -48,7 +48,6 @@ TEST(MessagesRequest, HasTheDefaultsOfItsDialect) {
   const MessagesRequest request = Parse(Body()).value();
   EXPECT_EQ(request.model, "m");
   EXPECT_EQ(request.tokens_max, 5000u);
-  EXPECT_TRUE(request.tokens_max_clips);
   EXPECT_FALSE(request.stream);
   EXPECT_EQ(request.sampling.temperature, 1.0f);
   EXPECT_EQ(request.input.thinking, false);

@@ -117,10 +117,8 @@ MessagesWriter::MessagesWriter(AnswerHead head, MessagesShape shape)
 std::string MessagesWriter::StopReason(const SampleEnd& end, uint32_t calls) const {
   CHECK(end.reason == FinishReason::kStop || end.reason == FinishReason::kLength);
   if (shape_.warm_only) return "max_tokens";
-  if (end.reason == FinishReason::kLength) {
-    const bool cut = end.completion_tokens < shape_.tokens_max;
-    return cut ? "model_context_window_exceeded" : "max_tokens";
-  }
+  if (end.reason == FinishReason::kLength)
+    return head_.context_ends ? "model_context_window_exceeded" : "max_tokens";
   if (end.stop) return "stop_sequence";
   return calls > 0 ? "tool_use" : "end_turn";
 }

@@ -16,7 +16,6 @@ namespace plumb::api {
 // What of the request its answer depends on.
 struct MessagesShape {
   uint64_t prompt_tokens = 0;
-  uint32_t tokens_max = 0;    // as asked for; less may fit into the context
   bool show_thinking = true;  // false: a block of thinking is empty, its signature carries it
   bool warm_only = false;     // what is generated is thrown away
   bool reports_edits = false;

@@ -26,21 +26,25 @@ const std::vector<AnswerDelta> kParts = {
     {Kind::kContent, "Wait."},
 };
 
-MessagesWriter Writer(MessagesShape shape = {.prompt_tokens = 30, .tokens_max = 100}) {
-  MessagesWriter writer({.number = 5, .model = "m", .created = 0, .seed = 9}, shape);
+MessagesWriter Writer(MessagesShape shape, bool context_ends = false) {
+  const AnswerHead head{
+      .number = 5, .model = "m", .created = 0, .seed = 9, .context_ends = context_ends};
+  MessagesWriter writer(head, shape);
   writer.Begin("fp");
   return writer;
 }
 
 constexpr AnswerUsage kUsage{.prompt_tokens = 30, .completion_tokens = 12, .cached_tokens = 20};
 
-json WholeOf(std::span<const AnswerDelta> parts, const SampleEnd& end, MessagesShape shape) {
+json WholeOf(std::span<const AnswerDelta> parts, const SampleEnd& end, MessagesShape shape,
+             bool context_ends = false) {
   SampleAnswer answer{.parts = {parts.begin(), parts.end()}, .logprobs = {}, .end = end};
-  return json::parse(Writer(shape).Whole({&answer, 1}, kUsage));
+  return json::parse(Writer(shape, context_ends).Whole({&answer, 1}, kUsage));
 }
 
-json StreamedOf(std::span<const AnswerDelta> parts, const SampleEnd& end, MessagesShape shape) {
-  MessagesWriter writer = Writer(shape);
+json StreamedOf(std::span<const AnswerDelta> parts, const SampleEnd& end, MessagesShape shape,
+                bool context_ends = false) {
+  MessagesWriter writer = Writer(shape, context_ends);
   std::string out;
   writer.StartStream(out);
   for (const AnswerDelta& part : parts) writer.Part(0, part, {}, out);
@@ -55,7 +59,7 @@ SampleEnd End(engine::FinishReason reason = engine::FinishReason::kStop) {
 
 TEST(MessagesWriter, StreamedIsWhole) {
   for (const bool shown : {true, false}) {
-    const MessagesShape shape{.prompt_tokens = 30, .tokens_max = 100, .show_thinking = shown};
+    const MessagesShape shape{.prompt_tokens = 30, .show_thinking = shown};
     EXPECT_EQ(StreamedOf(kParts, End(), shape), WholeOf(kParts, End(), shape));
   }
 }
@@ -63,7 +67,7 @@ TEST(MessagesWriter, StreamedIsWhole) {
 // Every way to cut a part in two, empty halves included, and every byte on its own: bytes of one
 // character stay together, as an AnswerParser keeps them.
 TEST(MessagesWriter, DoesNotDependOnCuts) {
-  const MessagesShape shape{.prompt_tokens = 30, .tokens_max = 100};
+  const MessagesShape shape{.prompt_tokens = 30};
   const json whole = WholeOf(kParts, End(), shape);
   std::vector<AnswerDelta> single;
   for (size_t cut_part = 0; cut_part < kParts.size(); ++cut_part) {
@@ -92,25 +96,26 @@ TEST(MessagesWriter, DoesNotDependOnCuts) {
 TEST(MessagesWriter, SaysWhyItEnded) {
   const AnswerDelta text{Kind::kContent, "a"};
   const AnswerDelta call{Kind::kCallBegin, "f"};
-  const MessagesShape shape{.prompt_tokens = 30, .tokens_max = 12};
-  const MessagesShape cut{.prompt_tokens = 30, .tokens_max = 13};
-  const auto reason = [](const AnswerDelta& part, const SampleEnd& end, MessagesShape s) {
-    const json message = StreamedOf({&part, 1}, end, s);
-    EXPECT_EQ(message, WholeOf({&part, 1}, end, s));
+  const MessagesShape shape{.prompt_tokens = 30};
+  const auto reason = [&](const AnswerDelta& part, const SampleEnd& end, bool context_ends) {
+    const json message = StreamedOf({&part, 1}, end, shape, context_ends);
+    EXPECT_EQ(message, WholeOf({&part, 1}, end, shape, context_ends));
     return message["stop_reason"].get<std::string>();
   };
-  EXPECT_EQ(reason(text, End(), shape), "end_turn");
-  EXPECT_EQ(reason(call, End(), shape), "tool_use");
-  EXPECT_EQ(reason(call, End(engine::FinishReason::kLength), shape), "max_tokens");
-  EXPECT_EQ(reason(text, End(engine::FinishReason::kLength), cut), "model_context_window_exceeded");
+  const SampleEnd cut = End(engine::FinishReason::kLength);
+  EXPECT_EQ(reason(text, End(), false), "end_turn");
+  EXPECT_EQ(reason(text, End(), true), "end_turn");
+  EXPECT_EQ(reason(call, End(), true), "tool_use");
+  EXPECT_EQ(reason(call, cut, false), "max_tokens");
+  EXPECT_EQ(reason(text, cut, true), "model_context_window_exceeded");
   SampleEnd stopped = End();
   stopped.by_model = false;
   stopped.stop = "x";
-  EXPECT_EQ(reason(call, stopped, shape), "stop_sequence");
+  EXPECT_EQ(reason(call, stopped, true), "stop_sequence");
 }
 
 TEST(MessagesWriter, CountsWhatWasCachedApart) {
-  const json usage = WholeOf(kParts, End(), {.prompt_tokens = 30, .tokens_max = 99})["usage"];
+  const json usage = WholeOf(kParts, End(), {.prompt_tokens = 30})["usage"];
   EXPECT_EQ(usage["input_tokens"], 10);
   EXPECT_EQ(usage["cache_read_input_tokens"], 20);
   EXPECT_EQ(usage["cache_creation_input_tokens"], 0);
@@ -131,8 +136,7 @@ TEST(MessagesWriter, GivesAnObjectForArgumentsThatAreNone) {
         Case{R"({"a": 1} more)", json::object()}, Case{R"({"a": oops})", json::object()},
         Case{R"({"a": 1, "a": 2})", {{"a", 1}}}}) {
     const AnswerDelta parts[] = {{Kind::kCallBegin, "f"}, {Kind::kArguments, c.arguments}};
-    EXPECT_EQ(WholeOf(parts, End(), {.tokens_max = 99})["content"][0]["input"], c.input)
-        << c.arguments;
+    EXPECT_EQ(WholeOf(parts, End(), {})["content"][0]["input"], c.input) << c.arguments;
   }
 }
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "api/batch_calls.h"
@@ -19,7 +18,6 @@
 #include "api/request_id.h"
 #include "api/responses_calls.h"
 #include "base/check.h"
-#include "base/hash.h"
 
 namespace plumb::api {
 
@@ -60,35 +58,18 @@ constexpr std::string_view kRoutePatterns[] = {
     kOpenApiRoute,
 };
 
-// A key is a tenant, as long as there are no projects: what was computed for one is not reused for
-// another.
-base::Hash256 IsolationOf(std::string_view key) {
-  constexpr std::string_view kTag = "plumb.isolation.1";
-  return base::Blake3({std::as_bytes(std::span(kTag)), std::as_bytes(std::span(key))});
-}
-
-struct FoundKey {
-  std::string text;
-  uint32_t index = 0;
-};
-
-// The good key of a request, empty where none is needed. It stands in Authorization, or alone in
+// The index of a request's key, 0 where none is needed. It stands in Authorization, or alone in
 // x-api-key, as Anthropic's clients send it; where both are given, one that is good is enough.
-base::Result<FoundKey> FindKey(const tenancy::ApiKeys& keys, const net::HttpHeaders& headers) {
+base::Result<uint32_t> FindCaller(const tenancy::ApiKeys& keys, const net::HttpHeaders& headers) {
   const auto authorization = headers.Get("Authorization");
   const auto alone = headers.Get("x-api-key");
   auto found = keys.Check(authorization);
-  std::string credential(authorization.value_or(""));
   if (!found.ok() && alone) {
-    credential = fmt::format("Bearer {}", *alone);
-    auto second = keys.Check(credential);
+    auto second = keys.Check(fmt::format("Bearer {}", *alone));
     if (second.ok() || !authorization) found = std::move(second);
   }
   if (!found.ok()) return std::move(found).status();
-  if (!found->has_value()) return FoundKey();
-  const auto token = tenancy::BearerToken(credential);
-  CHECK(token) << "a good key has a token";
-  return FoundKey{std::string(*token), **found};
+  return found->value_or(0);
 }
 
 // What the endpoint must know of the model, from where it is already said.
@@ -142,6 +123,13 @@ ApiError NoDataFolder() {
                                  "this server keeps no files and runs no batches; its operator has "
                                  "to start it with --data-dir FOLDER");
   error.code = "no_data_folder";
+  return error;
+}
+
+ApiError KeyIsGone() {
+  ApiError error =
+      ErrorFromHttp(401, "the key with which this batch was made is not valid any more");
+  error.code = "invalid_api_key";
   return error;
 }
 
@@ -301,14 +289,16 @@ std::unique_ptr<Batches> Service::MakeBatches(std::unique_ptr<DataFolder> data) 
   return std::make_unique<Batches>(std::move(data), std::move(parts));
 }
 
-// As a request of its caller's; the key was checked when the batch was made.
+// As a request of its caller's, as long as the key with which the batch was made is one.
 void Service::SendLine(LineRequest line) {
+  const std::optional<uint32_t> caller = parts_.keys.Find(line.caller);
+  if (!caller) return line.exchange->Respond(ErrorResponse(KeyIsGone()));
   for (const Dialect* dialect : BatchDialects()) {
     if (dialect->route() != line.endpoint) continue;
     return generations_.Handle(
         *dialect, {.origin = {.isolation = line.caller, .request_id = std::move(line.request_id)},
                    .body = std::move(line.body),
-                   .caller = {},
+                   .caller = *caller,
                    .exchange = std::move(line.exchange),
                    .batch = true});
   }
@@ -387,10 +377,10 @@ void Service::OnRequest(net::HttpRequest request, std::unique_ptr<net::HttpExcha
 
 void Service::Dispatch(const Route& route, Call call) {
   if (route.key_needed) {
-    const auto key = FindKey(parts_.keys, call.request.headers);
-    if (!key.ok()) return Refuse(call, route.error, ErrorFromStatus(key.status()));
-    call.caller = key->index;
-    if (!key->text.empty()) call.isolation = IsolationOf(key->text);
+    const auto caller = FindCaller(parts_.keys, call.request.headers);
+    if (!caller.ok()) return Refuse(call, route.error, ErrorFromStatus(caller.status()));
+    call.caller = *caller;
+    call.isolation = parts_.keys.Isolation(*caller);
   }
   if (draining_.load() && !route.while_draining)
     return Refuse(call, route.error, ErrorFromStatus(Draining()));

@@ -7,6 +7,7 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
+#include <span>
 
 #include "base/check.h"
 
@@ -19,6 +20,7 @@ using base::Status;
 namespace {
 
 constexpr std::string_view kScheme = "bearer";
+constexpr std::string_view kIsolationTag = "plumb.isolation.1";
 
 bool IsVisible(char c) { return c > 0x20 && c < 0x7f; }
 
@@ -65,6 +67,8 @@ Result<ApiKeys> ApiKeys::FromKeys(const std::vector<std::string>& keys) {
                                                       i + 1));
     }
     result.digests_.push_back(Hash(key));
+    result.isolations_.push_back(base::Blake3(
+        {std::as_bytes(std::span(kIsolationTag)), std::as_bytes(std::span<const char>(key))}));
   }
   return result;
 }
@@ -94,6 +98,18 @@ Result<std::optional<uint32_t>> ApiKeys::Check(
   }
   if (!found) return Unauthenticated("The API key is not valid.");
   return found;
+}
+
+base::Hash256 ApiKeys::Isolation(uint32_t index) const {
+  CHECK(index < std::max<size_t>(1, isolations_.size())) << "key " << index;
+  return isolations_.empty() ? base::Hash256() : isolations_[index];
+}
+
+std::optional<uint32_t> ApiKeys::Find(const base::Hash256& isolation) const {
+  if (!required()) return 0;
+  const auto found = std::ranges::find(isolations_, isolation);
+  if (found == isolations_.end()) return std::nullopt;
+  return static_cast<uint32_t>(found - isolations_.begin());
 }
 
 }  // namespace plumb::tenancy

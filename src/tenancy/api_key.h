@@ -1,6 +1,7 @@
 // tenancy/api_key.h
-// Who may call at all: a fixed list of keys, until projects and quotas exist. Only SHA-256 digests
-// are kept, compared in constant time, and a refusal does not tell how close a guess was.
+// Who may call at all: a fixed list of keys, until projects and quotas exist. Only digests are
+// kept, compared in constant time, and a refusal does not tell how close a guess was. A key is a
+// tenant: what was computed for one is not reused for another.
 #pragma once
 
 #include <array>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/result.h"
 
 namespace plumb::tenancy {
@@ -39,10 +41,18 @@ class ApiKeys {
   // depends on the number of keys and the length of what was sent, not on its content.
   base::Result<std::optional<uint32_t>> Check(std::optional<std::string_view> authorization) const;
 
+  // Names the key's tenant, on every server and after every start: BLAKE3 of the key. All zeros for
+  // index 0 where none is required. `index` is one of Check's.
+  base::Hash256 Isolation(uint32_t index) const;
+  // The key of that tenant; nothing when there is none any more. Without keys all callers are one,
+  // and have the index 0.
+  std::optional<uint32_t> Find(const base::Hash256& isolation) const;
+
  private:
   using Digest = std::array<uint8_t, 32>;
   static Digest Hash(std::string_view key);
   std::vector<Digest> digests_;
+  std::vector<base::Hash256> isolations_;  // of each key
 };
 
 }  // namespace plumb::tenancy

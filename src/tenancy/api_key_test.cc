@@ -43,6 +43,19 @@ TEST(ApiKeys, TellsWhichKeyWasUsed) {
   EXPECT_EQ(*keys->Check("bearer third-key-3"), 2u);
 }
 
+TEST(ApiKeys, ATenantIsFoundByItsNameWhereverItsKeyStands) {
+  const auto keys = ApiKeys::FromKeys({"first-key-1", "second-key-2"});
+  const auto others = ApiKeys::FromKeys({"second-key-2", "third-key-3"});
+  EXPECT_NE(keys->Isolation(0), keys->Isolation(1));
+  EXPECT_EQ(keys->Isolation(1), others->Isolation(0));
+  EXPECT_EQ(keys->Find(keys->Isolation(1)), 1u);
+  EXPECT_EQ(others->Find(keys->Isolation(1)), 0u);
+  EXPECT_EQ(others->Find(keys->Isolation(0)), std::nullopt) << "its key is gone";
+  EXPECT_EQ(keys->Find(base::Hash256()), std::nullopt) << "it came when there were no keys";
+  EXPECT_EQ(ApiKeys().Isolation(0), base::Hash256());
+  EXPECT_EQ(ApiKeys().Find(keys->Isolation(1)), 0u) << "all callers are one";
+}
+
 TEST(ApiKeys, RefusesWithoutTellingHowCloseItWas) {
   const auto keys = ApiKeys::FromKeys({"first-key-1", "second-key-2"});
   ASSERT_TRUE(keys.ok());

@@ -16,7 +16,7 @@ namespace plumb::tenancy {
 struct KeyLimits {
   uint32_t requests_per_minute = 0;
   uint32_t tokens_per_minute = 0;    // of prompts and answers together
-  uint32_t concurrent_requests = 0;  // accepted and not yet ended
+  uint32_t concurrent_requests = 0;  // accepted and not yet ended, lines of batches aside
   bool any() const { return requests_per_minute + tokens_per_minute + concurrent_requests > 0; }
   friend bool operator==(const KeyLimits&, const KeyLimits&) = default;
 };
@@ -38,6 +38,9 @@ struct LimitReport {
 // What a request holds of its caller's limits. A value type; filled by Enter and Reserve.
 struct Reservation {
   uint32_t caller = 0;  // index of the key; 0 where there are no keys
+  // A line of a batch, which can wait: passes only where half of each limit is left to its caller's
+  // other requests, or all of it is there, and takes no place among those at once.
+  bool batch = false;
   bool request = false;
   uint64_t tokens = 0;
 };

@@ -31,6 +31,11 @@ Status Exceeded(std::string message, std::string reason, Duration retry) {
       .WithRetryAfterMs(static_cast<uint32_t>(ms));
 }
 
+// What must be there for so many to be taken.
+uint64_t Wanted(uint64_t pieces, uint32_t limit, const Reservation& held) {
+  return held.batch ? std::min<uint64_t>(limit, pieces + limit / 2) : pieces;
+}
+
 }  // namespace
 
 LocalLimiter::Bucket::Bucket(uint32_t limit, Instant now)
@@ -114,20 +119,21 @@ Limiter::Decision LocalLimiter::Enter(Reservation& held) {
   CHECK(!held.request && held.tokens == 0) << "entered twice";
   Key& key = FillKey(held.caller);
   const KeyLimits& limits = key.limits;
+  const uint64_t wanted = Wanted(1, limits.requests_per_minute, held);
   Status status;
-  if (limits.concurrent_requests > 0 && key.running >= limits.concurrent_requests) {
+  if (!held.batch && limits.concurrent_requests > 0 && key.running >= limits.concurrent_requests) {
     status = Exceeded(fmt::format("this key may have {} requests at once, and has them; wait for "
                                   "one of them to end",
                                   limits.concurrent_requests),
                       "concurrency_limit_exceeded", kConcurrentRetry);
-  } else if (!key.requests.Holds(1)) {
+  } else if (!key.requests.Holds(wanted)) {
     status = Exceeded(fmt::format("this key may send {} requests a minute, and has; wait before "
                                   "the next",
                                   limits.requests_per_minute),
-                      "rate_limit_exceeded", key.requests.Until(1));
+                      "rate_limit_exceeded", key.requests.Until(wanted));
   } else {
     key.requests.Take(1);
-    ++key.running;
+    ++key.Running(held);
     held.request = true;
   }
   return {std::move(status), Report(key)};
@@ -139,8 +145,9 @@ Limiter::Decision LocalLimiter::Reserve(Reservation& held, uint64_t tokens) {
   Key& key = FillKey(held.caller);
   const uint32_t limit = key.limits.tokens_per_minute;
   CHECK(limit == 0 || tokens <= limit) << "more than there ever is: " << tokens;
+  const uint64_t wanted = Wanted(tokens, limit, held);
   Status status;
-  if (key.tokens.Holds(tokens)) {
+  if (key.tokens.Holds(wanted)) {
     key.tokens.Take(tokens);
     held.tokens = tokens;
   } else {
@@ -149,7 +156,7 @@ Limiter::Decision LocalLimiter::Reserve(Reservation& held, uint64_t tokens) {
                              "take {}, prompt and answer together: wait, or ask for a shorter "
                              "answer",
                              limit, key.tokens.State().remaining, tokens),
-                 "rate_limit_exceeded", key.tokens.Until(tokens));
+                 "rate_limit_exceeded", key.tokens.Until(wanted));
     key.requests.GiveBack(1);
     held.request = false;
   }
@@ -159,8 +166,8 @@ Limiter::Decision LocalLimiter::Reserve(Reservation& held, uint64_t tokens) {
 void LocalLimiter::Settle(const Reservation& held, const Usage& used) {
   const base::MutexLock lock(mutex_);
   Key& key = FillKey(held.caller);
-  CHECK(key.running > 0) << "settled twice";
-  --key.running;
+  CHECK(key.Running(held) > 0) << "settled twice";
+  --key.Running(held);
   if (held.request && !used.request) key.requests.GiveBack(1);
   key.tokens.GiveBack(held.tokens - std::min(held.tokens, used.tokens));
 }

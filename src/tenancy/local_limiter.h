@@ -46,6 +46,8 @@ class LocalLimiter final : public Limiter {
     Bucket requests;
     Bucket tokens;
     uint32_t running = 0;
+    uint32_t lines = 0;  // of batches
+    uint32_t& Running(const Reservation& held) { return held.batch ? lines : running; }
   };
   static LimitReport Report(const Key& key);
   Key& FillKey(uint32_t caller) HOLDS(mutex_);

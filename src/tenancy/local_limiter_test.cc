@@ -66,6 +66,54 @@ TEST(LocalLimiter, AHundredAtOnceWithRoomForFivePassFive) {
   }
 }
 
+// A batch would else take every token as it comes, and its caller could ask for nothing else.
+TEST(LocalLimiter, LinesOfBatchesLeaveHalfToOthers) {
+  base::ManualClock clock;
+  LocalLimiter limiter({{.requests_per_minute = 10, .tokens_per_minute = 1000}}, clock);
+  const auto line = [&](uint64_t tokens) {
+    Reservation held{.caller = 0, .batch = true};
+    if (const base::Status status = limiter.Enter(held).status; !status.ok()) return status;
+    base::Status status = limiter.Reserve(held, tokens).status;
+    if (!status.ok()) limiter.Settle(held, {.request = false});
+    return status;
+  };
+  EXPECT_TRUE(line(400).ok());
+  const base::Status refused = line(200);
+  EXPECT_EQ(refused.code(), Code::kQuotaExceeded);
+  EXPECT_EQ(refused.retry_after_ms(), 6000u) << "700 of 1000 are there then, and 600 are";
+  EXPECT_TRUE(Ask(limiter, 600).status.ok()) << "others may have all of it";
+  clock.Advance(base::Seconds(60));
+  EXPECT_TRUE(line(900).ok()) << "what is more than half passes where all is there";
+  clock.Advance(base::Seconds(60));
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(line(1).ok()) << i;
+  EXPECT_EQ(line(1).code(), Code::kQuotaExceeded) << "5 of 10 requests are left";
+  EXPECT_EQ(CountPassing(limiter, 10, 1), 5u);
+}
+
+TEST(LocalLimiter, ALimitOfOneLetsALineOfABatchPass) {
+  base::ManualClock clock;
+  LocalLimiter limiter({{.requests_per_minute = 1, .tokens_per_minute = 1}}, clock);
+  Reservation held{.caller = 0, .batch = true};
+  EXPECT_TRUE(limiter.Enter(held).status.ok());
+  EXPECT_TRUE(limiter.Reserve(held, 1).status.ok());
+  limiter.Settle(held, {.tokens = 1});
+}
+
+TEST(LocalLimiter, LinesOfBatchesTakeNoPlaceAmongThoseAtOnce) {
+  base::ManualClock clock;
+  LocalLimiter limiter({{.concurrent_requests = 1}}, clock);
+  Reservation lines[3] = {{.batch = true}, {.batch = true}, {.batch = true}};
+  for (Reservation& held : lines) EXPECT_TRUE(limiter.Enter(held).status.ok());
+  const Asked one = Ask(limiter, 5);
+  EXPECT_TRUE(one.status.ok());
+  EXPECT_EQ(one.report.concurrent.remaining, 0u);
+  EXPECT_EQ(Ask(limiter, 5).status.reason(), "concurrency_limit_exceeded");
+  for (Reservation& held : lines) limiter.Settle(held, {});
+  EXPECT_FALSE(Ask(limiter, 5).status.ok());
+  limiter.Settle(one.held, {});
+  EXPECT_TRUE(Ask(limiter, 5).status.ok());
+}
+
 TEST(LocalLimiter, FillsEvenlyAndNeverAboveAMinute) {
   base::ManualClock clock;
   LocalLimiter limiter({{.requests_per_minute = 6}}, clock);

@@ -107,6 +107,14 @@ def test_what_is_left_is_on_answers_and_streams(limited):
     assert int(vectors.headers["x-ratelimit-remaining-tokens"]) < 2000
 
 
+def test_a_length_beyond_the_keys_tokens_ends_with_length(limited):
+    client = openai_of(limited, "tokens")
+    answer = client.chat.completions.create(
+        model=MODEL, messages=HELLO, max_tokens=32000, n=8, extra_body={"ignore_eos": True})
+    assert all(choice.finish_reason == "length" for choice in answer.choices)
+    assert 1900 < answer.usage.total_tokens <= 2000
+
+
 def test_a_second_at_once_waits_for_its_place(limited):
     client = openai_of(limited, "one", max_retries=5)
     with client.chat.completions.create(model=MODEL, messages=HELLO, max_tokens=60, stream=True,

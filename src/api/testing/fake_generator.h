@@ -109,6 +109,11 @@ class FakeGenerator final : public engine::Generator {
     base::MutexLock lock(mutex_);
     return cancels_;
   }
+  // What all that had begun and have ended took, as their ends say: prompts and answers.
+  size_t tokens_told() const {
+    base::MutexLock lock(mutex_);
+    return tokens_told_;
+  }
   engine::Request last_request() const {
     base::MutexLock lock(mutex_);
     return last_request_;
@@ -159,6 +164,10 @@ class FakeGenerator final : public engine::Generator {
         sink = live.sink;
         event = NextEvent(live, i);
         live.samples[i].finished = event.finish.has_value();
+        if (event.finish && event.finish->weights_version != 0) {
+          tokens_told_ += event.finish->completion_tokens;
+          if (i == 0) tokens_told_ += event.finish->prompt_tokens;
+        }
         last = std::all_of(live.samples.begin(), live.samples.end(),
                            [](const Sample& sample) { return sample.finished; });
         if (last) live_.erase(key);
@@ -224,6 +233,8 @@ class FakeGenerator final : public engine::Generator {
                      engine::TokenEvent& event) {
     auto output = sample.matcher.Push(sample.detokenizer.Finish());
     event.text += output.text + sample.matcher.Finish();
+    const bool good =
+        reason == engine::FinishReason::kStop || reason == engine::FinishReason::kLength;
     event.finish = engine::Finish{
         .reason = reason,
         .status = {},
@@ -231,6 +242,7 @@ class FakeGenerator final : public engine::Generator {
         .prompt_tokens = static_cast<uint32_t>(live.request.prompt.size()),
         .completion_tokens = sample.sent,
         .cached_tokens = 0,
+        .weights_version = good || sample.sent > 0 ? 1u : 0u,  // given up before it began: 0
     };
   }
 
@@ -244,6 +256,7 @@ class FakeGenerator final : public engine::Generator {
   engine::Request last_request_ GUARDED_BY(mutex_){};
   size_t submitted_ GUARDED_BY(mutex_) = 0, cancels_ GUARDED_BY(mutex_) = 0;
   size_t live_allowed_ GUARDED_BY(mutex_) = SIZE_MAX, live_most_ GUARDED_BY(mutex_) = 0;
+  size_t tokens_told_ GUARDED_BY(mutex_) = 0;
   bool stopping_ GUARDED_BY(mutex_) = false;
 };
 
