@@ -38,7 +38,6 @@ constexpr uint32_t kChunkDefault = 512;  // rows of a step, as model/load.h has 
 constexpr uint32_t kBatchMax = 256;
 constexpr uint32_t kRepeatMax = 1000;
 constexpr uint32_t kDecodeTokensMax = 4096;
-constexpr uint32_t kReadPasses = 2;  // beside each sample: some 30 ms
 
 Option IntegerList(std::string name, std::vector<uint32_t>& values, IntegerRange range,
                    std::string kind, std::string help, bool* given = nullptr) {
@@ -220,7 +219,7 @@ std::unique_ptr<OptionTable> DeclareBench(CLI::App& app, BenchSettings& settings
   table->Add(
       Switch("pin-threads", of_engine.pin_threads, "Bind each computing thread to a processor."));
   table->Add(Integer("repeat", settings.repeat, {1, kRepeatMax}, "COUNT",
-                     "Samples of each point, after one that is thrown away."));
+                     "Samples of each point, after a warm-up."));
   table->Add(Integer("decode", settings.decode_tokens, {1, kDecodeTokensMax}, "TOKENS",
                      "Tokens that each sequence decodes in a sample."));
   table->Add(Integer("chunk", settings.chunk, {0, model::kRowsMax}, "ROWS",
@@ -278,8 +277,10 @@ base::Status RunBench(const BenchSettings& settings, const VariableReader& varia
             if (!std::exchange(started, true)) progress.Start("bench", 0, total);
             progress.Update(done, std::string(what));
           },
-      .read_rate = [&read] { return read.Rate(kReadPasses); }};
-  ASSIGN_OR_RETURN(report.points, MeasureEngine(*loaded.model, plan, clock, hooks));
+      .read_rate = [&read] { return read.Rate(1); }};
+  ASSIGN_OR_RETURN(BenchMeasurement measured, MeasureEngine(*loaded.model, plan, clock, hooks));
+  report.points = std::move(measured.points);
+  report.read_rates = std::move(measured.read_rates);
   progress.Finish();
   return WriteReports(settings, report);
 }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -17,7 +18,7 @@
 namespace plumb::cli {
 namespace {
 
-constexpr uint32_t kWarmUpSteps = 4;  // of decode
+constexpr uint32_t kWarmUpSteps = 4;  // before each sample of decode
 
 std::string NameOf(const BenchPoint& point) {
   return point.kind == BenchKind::kPrefill
@@ -32,19 +33,29 @@ class Bench {
         const BenchHooks& hooks)
       : model_(model), plan_(plan), clock_(clock), hooks_(hooks) {}
 
-  base::Result<std::vector<BenchPoint>> Do() {
+  base::Result<BenchMeasurement> Do() {
     RETURN_IF_ERROR(CheckPlan(plan_, model_));
     ListPoints();
     ASSIGN_OR_RETURN(rows_, BenchRows::Create(model_, size_, [this](uint64_t rows) {
                        rows_done_ += rows;
                        if (hooks_.progress) hooks_.progress(rows_done_, rows_total_, what_);
                      }));
+    std::vector<BenchPoint*> decoding;
     for (BenchPoint& point : points_) {
       if (!point.skipped.empty()) continue;
-      what_ = NameOf(point);
-      Measure(point);
+      if (point.kind == BenchKind::kPrefill) {
+        MeasurePrefill(point);
+      } else {
+        decoding.push_back(&point);
+      }
     }
-    return std::move(points_);
+    if (BenchRows::ComputesContexts(model_)) {
+      for (BenchPoint* point : decoding) MeasureDecode({&point, 1});
+    } else {
+      MeasureDecode(decoding);
+    }
+    if (!decoding.empty()) MeasureRead();
+    return BenchMeasurement{std::move(points_), std::move(read_rates_)};
   }
 
  private:
@@ -79,7 +90,9 @@ class Bench {
       size_.pages = std::max(size_.pages, PagesOf(point));
       size_.sequences = std::max(size_.sequences, point.batch);
       size_.prompt_max = std::max(size_.prompt_max, point.prompt);
-      rows_total_ += point.tokens * plan_.repeat + WarmUpTokens(point) + ContextTokens(point);
+      const uint64_t warm_ups = point.kind == BenchKind::kPrefill ? 1 : plan_.repeat;
+      rows_total_ +=
+          point.tokens * plan_.repeat + WarmUpTokens(point) * warm_ups + ContextTokens(point);
     }
     points_.push_back(std::move(point));
   }
@@ -102,34 +115,46 @@ class Bench {
     return std::exchange(context_, point.context) == point.context ? 0 : point.context;
   }
 
-  void Measure(BenchPoint& point) {
-    const BenchDecode decode = {point.context, point.batch, PagesPerSequence(point)};
-    const bool prefill = point.kind == BenchKind::kPrefill;
-    if (prefill) {
-      rows_->Prefill(std::min(point.prompt, plan_.chunk_rows));
-    } else {
-      rows_->Prepare(decode);
-      rows_->Rewind(decode);
-      rows_->Decode(decode, std::min(kWarmUpSteps, plan_.decode_tokens));
-    }
-    MeasureRead(point);
+  void MeasurePrefill(BenchPoint& point) {
+    what_ = NameOf(point);
+    rows_->Prefill(std::min(point.prompt, plan_.chunk_rows));
     for (uint32_t sample = 0; sample < plan_.repeat; ++sample) {
-      if (!prefill) rows_->Rewind(decode);
       const base::Instant start = clock_.Now();
-      if (prefill) {
-        rows_->Prefill(point.prompt);
-      } else {
-        rows_->Decode(decode, plan_.decode_tokens);
-      }
-      point.seconds.push_back(std::max((clock_.Now() - start).seconds(), 1e-9));
-      MeasureRead(point);
+      rows_->Prefill(point.prompt);
+      point.seconds.push_back(SecondsSince(start));
     }
   }
 
-  // Beside every sample, since what memory gives changes while a measurement runs.
-  void MeasureRead(BenchPoint& point) {
-    if (point.kind != BenchKind::kDecode || !hooks_.read_rate) return;
-    point.read_rates.push_back(hooks_.read_rate());
+  // One sample of each point in turn, `repeat` times.
+  void MeasureDecode(std::span<BenchPoint* const> points) {
+    for (uint32_t sample = 0; sample < plan_.repeat; ++sample) {
+      for (BenchPoint* point : points) {
+        MeasureRead();
+        SampleDecode(*point);
+      }
+    }
+  }
+
+  void SampleDecode(BenchPoint& point) {
+    what_ = NameOf(point);
+    const BenchDecode decode = {point.context, point.batch, PagesPerSequence(point)};
+    rows_->Prepare(decode);
+    rows_->Rewind(decode);
+    rows_->Decode(decode, std::min(kWarmUpSteps, plan_.decode_tokens));
+    rows_->Rewind(decode);
+    const base::Instant start = clock_.Now();
+    rows_->Decode(decode, plan_.decode_tokens);
+    point.seconds.push_back(SecondsSince(start));
+  }
+
+  // Between the samples, and before the steps that warm up, since it empties the caches.
+  void MeasureRead() {
+    if (!hooks_.read_rate) return;
+    for (uint32_t i = 0; i < kReadProbes; ++i) read_rates_.push_back(hooks_.read_rate());
+  }
+
+  double SecondsSince(base::Instant start) const {
+    return std::max((clock_.Now() - start).seconds(), 1e-9);
   }
 
   model::Model& model_;
@@ -137,6 +162,7 @@ class Bench {
   const base::Clock& clock_;
   const BenchHooks& hooks_;
   std::vector<BenchPoint> points_;
+  std::vector<double> read_rates_;
   BenchSize size_;
   std::optional<uint32_t> context_;  // of the last point that decodes
   std::unique_ptr<BenchRows> rows_;
@@ -199,10 +225,8 @@ base::Status CheckPlan(const EngineBenchPlan& plan, const model::Model& model) {
                                                       plan.chunk_rows, model.rows_max()));
 }
 
-base::Result<std::vector<BenchPoint>> MeasureEngine(model::Model& model,
-                                                    const EngineBenchPlan& plan,
-                                                    const base::Clock& clock,
-                                                    const BenchHooks& hooks) {
+base::Result<BenchMeasurement> MeasureEngine(model::Model& model, const EngineBenchPlan& plan,
+                                             const base::Clock& clock, const BenchHooks& hooks) {
   return Bench(model, plan, clock, hooks).Do();
 }
 

@@ -22,7 +22,7 @@ struct EngineBenchPlan {
   std::vector<uint32_t> contexts;  // tokens that a decoded row finds in its pages
   std::vector<uint32_t> batches;   // sequences decoded at once, each >= 1
   uint32_t decode_tokens = 64;     // that each sequence decodes in a sample, >= 1
-  uint32_t repeat = 5;             // samples, after one that is thrown away, >= 1
+  uint32_t repeat = 5;             // samples, >= 1, each of decode after steps that warm up
   uint32_t chunk_rows = 512;       // prompt rows of a step, >= 1
   uint64_t kv_memory_max = 0;      // bytes; points that need more are skipped
 };
@@ -39,10 +39,7 @@ struct BenchPoint {
   uint32_t batch = 1;           // sequences
   uint64_t tokens = 0;          // of a sample
   std::vector<double> seconds;  // of each sample; empty when skipped
-  // Of decode, where it was asked for: bytes per second that memory gave before the first sample
-  // and after each, so that sample i lies between rates i and i + 1. Else empty.
-  std::vector<double> read_rates;
-  std::string skipped;  // why, else empty
+  std::string skipped;          // why, else empty
 
   double TokensPerSecond(double sample_seconds) const {
     return static_cast<double>(tokens) / sample_seconds;
@@ -71,11 +68,21 @@ struct BenchHooks {
   std::function<double()> read_rate = {};  // bytes per second at this moment; may be empty
 };
 
-// Prompts first, then contexts by batches, in the order of the plan. Errors: CheckPlan's;
-// kOverloaded: the system refuses memory that the plan allows. Thread: the model's.
-base::Result<std::vector<BenchPoint>> MeasureEngine(model::Model& model,
-                                                    const EngineBenchPlan& plan,
-                                                    const base::Clock& clock,
-                                                    const BenchHooks& hooks);
+struct BenchMeasurement {
+  std::vector<BenchPoint> points;  // prompts, then contexts by batches, in the order of the plan
+  // Bytes per second that memory gave, in order of time: kReadProbes of them before each sample of
+  // decode and after the last. Empty where none was asked for, or nothing decodes.
+  std::vector<double> read_rates;
+};
+// What memory gives changes from second to second where others use it too: one figure is noise, the
+// median of those of a whole run is not.
+constexpr uint32_t kReadProbes = 6;
+
+// Prompts first. Then decode in rounds, one sample of each point in a round (A B A B), since points
+// are compared with each other; where contexts are computed (cli/bench_rows.h), one point after the
+// other. Errors: CheckPlan's; kOverloaded: the system refuses memory that the plan allows. Thread:
+// the model's.
+base::Result<BenchMeasurement> MeasureEngine(model::Model& model, const EngineBenchPlan& plan,
+                                             const base::Clock& clock, const BenchHooks& hooks);
 
 }  // namespace plumb::cli

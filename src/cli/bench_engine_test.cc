@@ -112,9 +112,9 @@ class FakeModel final : public model::Model {
 class BenchEngine : public testing::Test {
  protected:
   std::vector<BenchPoint> Measure(const EngineBenchPlan& plan) {
-    auto points = MeasureEngine(model_, plan, clock_, {});
-    CHECK(points.ok()) << points.status().message();
-    return std::move(points).value();
+    auto measured = MeasureEngine(model_, plan, clock_, {});
+    CHECK(measured.ok()) << measured.status().message();
+    return std::move(measured).value().points;
   }
 
   base::ManualClock clock_;
@@ -151,8 +151,10 @@ TEST_F(BenchEngine, DecodeAdvancesEverySequenceFromItsContextInEverySample) {
     EXPECT_EQ(step.logits_rows, 3u);
     positions.push_back(step.position);
   }
-  EXPECT_THAT(positions, testing::ElementsAre(200, 201, 202, 203,  // the warm-up
-                                              200, 201, 202, 203, 204, 200, 201, 202, 203, 204));
+  EXPECT_THAT(positions, testing::ElementsAre(200, 201, 202, 203,       // warm-up
+                                              200, 201, 202, 203, 204,  //
+                                              200, 201, 202, 203,       // warm-up
+                                              200, 201, 202, 203, 204));
   ASSERT_EQ(points.size(), 1u);
   EXPECT_EQ(points[0].tokens, 15u);
   EXPECT_EQ(points[0].seconds.size(), 2u);
@@ -169,12 +171,12 @@ TEST_F(BenchEngine, AContextIsComputedOnceWhereSequencesKeepAState) {
                              .repeat = 2,
                              .chunk_rows = 32,
                              .kv_memory_max = 1 << 20};
-  const auto points = MeasureEngine(
+  const auto measured = MeasureEngine(
       model_, plan, clock_, {.progress = [&](uint64_t count, uint64_t total, std::string_view) {
         done = count;
         all = total;
       }});
-  ASSERT_TRUE(points.ok()) << points.status().message();
+  ASSERT_TRUE(measured.ok()) << measured.status().message();
   EXPECT_EQ(done, all);
   // Steps without logits: two of each prompt of 70 but its last one, and all of one context.
   using Step = FakeModel::Step;
@@ -185,7 +187,8 @@ TEST_F(BenchEngine, AContextIsComputedOnceWhereSequencesKeepAState) {
   EXPECT_THAT(silent, testing::ElementsAre(Step{0, 32, 0}, Step{32, 8, 0}));
   EXPECT_EQ(model_.replay_from[1], 40u) << "of a prompt of 70 tokens, 30 are replayed";
   EXPECT_EQ(model_.replay_from.back(), 10u);
-  EXPECT_NEAR((*points)[3].seconds[1], 6 * 0.011, 1e-9) << "the context is not in the sample";
+  EXPECT_NEAR(measured->points[3].seconds[1], 6 * 0.011, 1e-9)
+      << "the context is not in the sample";
 }
 
 TEST_F(BenchEngine, StatesCountAsMemory) {
@@ -202,27 +205,51 @@ TEST_F(BenchEngine, StatesCountAsMemory) {
   EXPECT_NE(points[1].skipped, "") << "two pages, and three states";
 }
 
-TEST_F(BenchEngine, WhatMemoryGivesIsMeasuredRightBeforeAndAfterEverySampleOfDecode) {
+TEST_F(BenchEngine, ContextsDecodeInTurnSoThatTheyMeetTheSameMoments) {
+  Measure({.prompts = {},
+           .contexts = {0, 200},
+           .batches = {1},
+           .decode_tokens = 1,
+           .repeat = 3,
+           .chunk_rows = 32,
+           .kv_memory_max = 1 << 20});
+  std::vector<uint32_t> positions;
+  for (size_t i = 1; i < model_.steps.size(); i += 2) positions.push_back(model_.steps[i].position);
+  EXPECT_THAT(positions, testing::ElementsAre(0, 200, 0, 200, 0, 200));
+}
+
+TEST_F(BenchEngine, WhatMemoryGivesIsReadManyTimesBeforeBetweenAndAfterSamplesOfDecode) {
   std::vector<size_t> steps_before;
-  const auto points = MeasureEngine(model_,
-                                    {.prompts = {4},
-                                     .contexts = {7},
-                                     .batches = {1},
-                                     .decode_tokens = 5,
-                                     .repeat = 2,
-                                     .chunk_rows = 32,
-                                     .kv_memory_max = 1 << 20},
-                                    clock_, {.read_rate = [&] {
-                                      steps_before.push_back(model_.steps.size());
-                                      clock_.Advance(base::Milliseconds(100));
-                                      return 100.0 + static_cast<double>(steps_before.size());
-                                    }});
-  ASSERT_TRUE(points.ok()) << points.status().message();
-  EXPECT_THAT((*points)[0].read_rates, testing::IsEmpty());
-  EXPECT_THAT((*points)[1].read_rates, testing::ElementsAre(101, 102, 103));
-  EXPECT_NEAR((*points)[1].seconds[1], 0.055, 1e-9) << "its time is not the sample's";
-  // Three prompts of one step, four steps of warm-up, then samples of five.
-  EXPECT_THAT(steps_before, testing::ElementsAre(7, 12, 17));
+  const auto measured = MeasureEngine(model_,
+                                      {.prompts = {4},
+                                       .contexts = {7},
+                                       .batches = {1},
+                                       .decode_tokens = 5,
+                                       .repeat = 2,
+                                       .chunk_rows = 32,
+                                       .kv_memory_max = 1 << 20},
+                                      clock_, {.read_rate = [&] {
+                                        steps_before.push_back(model_.steps.size());
+                                        clock_.Advance(base::Milliseconds(100));
+                                        return static_cast<double>(steps_before.size());
+                                      }});
+  ASSERT_TRUE(measured.ok()) << measured.status().message();
+  ASSERT_EQ(measured->read_rates.size(), 3 * kReadProbes);
+  EXPECT_EQ(measured->read_rates.front(), 1);
+  EXPECT_EQ(measured->read_rates.back(), 3 * kReadProbes);
+  EXPECT_NEAR(measured->points[1].seconds[1], 0.055, 1e-9) << "their time is not the sample's";
+  // Three prompts of one step; a sample is four steps of warm-up and five that count.
+  EXPECT_THAT(std::set<size_t>(steps_before.begin(), steps_before.end()),
+              testing::ElementsAre(3, 12, 21));
+}
+
+TEST_F(BenchEngine, MemoryIsNotReadWhereNothingDecodes) {
+  uint32_t calls = 0;
+  const auto measured = MeasureEngine(
+      model_, {.prompts = {4}, .repeat = 1, .chunk_rows = 32, .kv_memory_max = 1 << 20}, clock_,
+      {.read_rate = [&] { return ++calls; }});
+  ASSERT_TRUE(measured.ok()) << measured.status().message();
+  EXPECT_EQ(calls, 0u);
 }
 
 TEST_F(BenchEngine, PagesHoldFiniteNumbersInAnyFormat) {

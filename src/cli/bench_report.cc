@@ -38,10 +38,8 @@ double SafeShare(double amount, double seconds, double peak) {
   return peak > 0 && seconds > 0 ? amount / seconds / peak : 0;
 }
 
-// What memory gave beside a sample; 0 where that was not measured.
-double ReadRateAt(const BenchPoint& point, size_t sample) {
-  if (point.read_rates.size() <= sample + 1) return 0;
-  return (point.read_rates[sample] + point.read_rates[sample + 1]) / 2;
+std::string GigabytesText(double bytes) {
+  return bytes > 0 ? fmt::format("{:.3f}", bytes * 1e-9) : std::string();
 }
 
 std::string Percent(double share) {
@@ -99,17 +97,18 @@ std::string ProbeText(const EngineBenchReport& report) {
       probe.dot16_instructions);
 }
 
-std::string PointText(const EngineBenchReport& report, const BenchPoint& point) {
+std::string PointText(const EngineBenchReport& report, const BenchPoint& point,
+                      const ReadBandwidth& read) {
   const bool prefill = point.kind == BenchKind::kPrefill;
   const std::string head =
       prefill ? fmt::format("prefill  {:>7}                 ", point.prompt)
               : fmt::format("decode            {:>7}  {:>5} ", point.context, point.batch);
   if (!point.skipped.empty()) return head + " skipped: " + point.skipped + "\n";
   const Spread speed = SpeedOf(point);
-  const Shares shares = SharesOf(report, point);
-  const std::string rate = point.read_rates.empty()
-                               ? "-"
-                               : fmt::format("{:.1f}", SpreadOf(point.read_rates).median * 1e-9);
+  const Shares shares = SharesOf(report, point, read);
+  const double bytes = BytesOf(report, point);
+  const std::string rate =
+      bytes > 0 ? fmt::format("{:.1f}", bytes / SpreadOf(point.seconds).median * 1e-9) : "-";
   return head + fmt::format("{:>10.1f} {:>10.1f} {:>10.1f} {:>6} {:>6} {:>6} {:>6} {:>6}\n",
                             speed.median, speed.min, speed.max, rate, Percent(shares.read),
                             Percent(shares.dot8), Percent(shares.dot16), Percent(shares.fma));
@@ -117,25 +116,26 @@ std::string PointText(const EngineBenchReport& report, const BenchPoint& point) 
 
 }  // namespace
 
-std::vector<double> ReadSharesOf(const EngineBenchReport& report, const BenchPoint& point) {
-  std::vector<double> shares;
-  if (!report.cost.known) return shares;
-  const double bytes = WorkOf(report, point).bytes;
-  for (size_t i = 0; i < point.seconds.size(); ++i) {
-    const double beside = ReadRateAt(point, i);
-    shares.push_back(SafeShare(bytes, point.seconds[i],
-                               beside > 0 ? beside : report.probe.read_bytes_per_second));
-  }
-  return shares;
+ReadBandwidth ReadBandwidthOf(const EngineBenchReport& report) {
+  const double probe = report.probe.read_bytes_per_second;
+  if (report.read_rates.empty()) return {probe, probe};
+  const Spread spread = SpreadOf(report.read_rates);
+  return {spread.median, std::max(spread.max, probe)};
 }
 
-Shares SharesOf(const EngineBenchReport& report, const BenchPoint& point) {
+double BytesOf(const EngineBenchReport& report, const BenchPoint& point) {
+  return report.cost.known ? WorkOf(report, point).bytes : 0;
+}
+
+Shares SharesOf(const EngineBenchReport& report, const BenchPoint& point,
+                const ReadBandwidth& read) {
   if (!report.cost.known || point.seconds.empty()) return {};
   const double seconds = SpreadOf(point.seconds).median;
   const Work work = WorkOf(report, point);
   const MachineProbe& probe = report.probe;
   Shares shares;
-  shares.read = SpreadOf(ReadSharesOf(report, point)).median;
+  shares.read = SafeShare(work.bytes, seconds, read.median);
+  shares.read_of_best = SafeShare(work.bytes, seconds, read.best);
   shares.fma = SafeShare(work.operations, seconds, probe.fma_per_second);
   if (report.cost.quantised) {
     shares.dot8 = SafeShare(work.operations, seconds, probe.dot8_per_second);
@@ -154,18 +154,28 @@ std::string BenchTable(const EngineBenchReport& report) {
   text += fmt::format(
       "{:<8} {:>7} {:>8}  {:>5} {:>10} {:>10} {:>10} {:>6} {:>6} {:>6} {:>6} {:>6}\n", "", "prompt",
       "context", "batch", "tokens/s", "min", "max", "GB/s", "read", "8-bit", "16-bit", "f32");
-  for (const BenchPoint& point : report.points) text += PointText(report, point);
-  return text +
-         "GB/s: what memory gave right before and after each sample of decode; read is the share\n"
-         "of that. The other shares are of the probe, for the median.\n";
+  const ReadBandwidth read = ReadBandwidthOf(report);
+  for (const BenchPoint& point : report.points) text += PointText(report, point, read);
+  return text + fmt::format(
+                    "Memory gave {:.1f} GB/s, {}; {:.1f} at best.\n"
+                    "GB/s: bytes of weights, keys and values by time; read is its share of that "
+                    "median.\n"
+                    "The other shares are of the probe. All are of the median sample.\n",
+                    read.median * 1e-9,
+                    report.read_rates.empty()
+                        ? std::string("the probe's best round")
+                        : fmt::format("the median of {} readings between the samples",
+                                      report.read_rates.size()),
+                    read.best * 1e-9);
 }
 
 std::string BenchCsv(const EngineBenchReport& report) {
+  const ReadBandwidth read = ReadBandwidthOf(report);
   std::string text;
   for (const auto& [name, value] : Description(report)) text += "# " + name + ": " + value + "\n";
   text +=
       "kind,prompt,context,batch,sample,tokens,seconds,tokens_per_second,read_gb_per_s,"
-      "read_share,int8_share,int16_share,fma_share\n";
+      "read_share,read_share_of_best,int8_share,int16_share,fma_share\n";
   for (const BenchPoint& point : report.points) {
     const std::string head =
         fmt::format("{},{},{},{}", KindName(point.kind), point.prompt, point.context, point.batch);
@@ -173,14 +183,15 @@ std::string BenchCsv(const EngineBenchReport& report) {
     for (size_t i = 0; i < point.seconds.size(); ++i) {
       BenchPoint sample = point;
       sample.seconds = {point.seconds[i]};
-      const double rate = ReadRateAt(point, i);
-      if (rate > 0) sample.read_rates = {rate, rate};
-      const Shares shares = SharesOf(report, sample);
-      text += fmt::format("{},{},{},{:.6f},{:.3f},{},{:.4f},{:.4f},{:.4f},{:.4f}\n", head, i,
+      const Shares shares = SharesOf(report, sample, read);
+      text += fmt::format("{},{},{},{:.6f},{:.3f},{},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f}\n", head, i,
                           point.tokens, point.seconds[i], point.TokensPerSecond(point.seconds[i]),
-                          rate > 0 ? fmt::format("{:.3f}", rate * 1e-9) : "", shares.read,
-                          shares.dot8, shares.dot16, shares.fma);
+                          GigabytesText(BytesOf(report, point) / point.seconds[i]), shares.read,
+                          shares.read_of_best, shares.dot8, shares.dot16, shares.fma);
     }
+  }
+  for (size_t i = 0; i < report.read_rates.size(); ++i) {
+    text += fmt::format("memory,,,,{},,,,{},,,,,\n", i, GigabytesText(report.read_rates[i]));
   }
   return text;
 }
@@ -188,6 +199,9 @@ std::string BenchCsv(const EngineBenchReport& report) {
 std::string BenchJson(const EngineBenchReport& report) {
   nlohmann::ordered_json json;
   for (const auto& [name, value] : Description(report)) json["run"][name] = value;
+  const ReadBandwidth read = ReadBandwidthOf(report);
+  json["memory"] = {
+      {"read_bytes_per_second", report.read_rates}, {"median", read.median}, {"best", read.best}};
   json["points"] = nlohmann::ordered_json::array();
   for (const BenchPoint& point : report.points) {
     nlohmann::ordered_json row = {{"kind", KindName(point.kind)},
@@ -197,15 +211,15 @@ std::string BenchJson(const EngineBenchReport& report) {
                                   {"tokens", point.tokens}};
     if (point.skipped.empty()) {
       const Spread speed = SpeedOf(point);
-      const Shares shares = SharesOf(report, point);
+      const Shares shares = SharesOf(report, point, read);
       row.update({{"seconds", point.seconds},
                   {"tokens_per_second", speed.median},
                   {"min", speed.min},
                   {"max", speed.max},
                   {"deviation", speed.deviation},
-                  {"read_bytes_per_second", point.read_rates},
-                  {"read_shares", ReadSharesOf(report, point)},
+                  {"bytes", BytesOf(report, point)},
                   {"read_share", shares.read},
+                  {"read_share_of_best", shares.read_of_best},
                   {"int8_share", shares.dot8},
                   {"int16_share", shares.dot16},
                   {"fma_share", shares.fma}});

@@ -29,24 +29,37 @@ struct EngineBenchReport {
   std::string note;  // the caller's own, one line
   int64_t unix_seconds = 0;
   std::vector<BenchPoint> points;
+  std::vector<double> read_rates;  // BenchMeasurement's
 };
 
-// As shares of the probe; 0 where it is not known. `read` is the median of ReadSharesOf, the others
-// are of the median sample. The integer shares are those of all the point's operations, as if none
+// Bytes per second that memory gave during the run: of read_rates, or the probe's best where there
+// are none. One yardstick for all points of a run.
+struct ReadBandwidth {
+  double median = 0;
+  double best = 0;  // of the probe too
+};
+ReadBandwidth ReadBandwidthOf(const EngineBenchReport& report);
+
+// Bytes of weights, keys and values that a sample reads; 0 where they are not known.
+double BytesOf(const EngineBenchReport& report, const BenchPoint& point);
+
+// Of the median sample; 0 where it is not known. `read` and `read_of_best`: its bytes per second by
+// the median and the best of ReadBandwidthOf(report), which is sorted once for all points. The
+// others are of the probe; the integer shares are those of all the point's operations, as if none
 // were f32.
 struct Shares {
   double read = 0;
+  double read_of_best = 0;
   double dot8 = 0;
   double dot16 = 0;
   double fma = 0;
 };
-// Of each sample: its bytes per second by what memory gave right before and after it (their mean),
-// or by the probe's best where that was not measured. Empty where the bytes are not known.
-std::vector<double> ReadSharesOf(const EngineBenchReport& report, const BenchPoint& point);
-Shares SharesOf(const EngineBenchReport& report, const BenchPoint& point);
+Shares SharesOf(const EngineBenchReport& report, const BenchPoint& point,
+                const ReadBandwidth& read);
 
 std::string BenchTable(const EngineBenchReport& report);
-// Lines "# key: value", a heading, then one line for each sample; skipped points are comments.
+// Lines "# key: value", a heading, then one line for each sample, and of kind "memory" for each of
+// read_rates; skipped points are comments.
 std::string BenchCsv(const EngineBenchReport& report);
 std::string BenchJson(const EngineBenchReport& report);
 

@@ -53,14 +53,17 @@ EngineBenchReport Report() {
   decode.batch = 3;
   decode.tokens = 6;
   decode.seconds = {0.5, 0.25, 1.0};
-  decode.read_rates = {1e6, 3e6, 1e6, 5e6};
   BenchPoint skipped = decode;
   skipped.batch = 32;
   skipped.seconds.clear();
-  skipped.read_rates.clear();
   skipped.skipped = "needs 9 GB";
   report.points = {prefill, decode, skipped};
+  report.read_rates = {2e6, 4e6, 3e6, 50e6, 1e6};
   return report;
+}
+
+Shares SharesAt(const EngineBenchReport& report, size_t point) {
+  return SharesOf(report, report.points[point], ReadBandwidthOf(report));
 }
 
 TEST(BenchCost, OfAPromptCountsEveryRowsKeysAndOneRowOfLogits) {
@@ -132,28 +135,49 @@ TEST(BenchCost, OfDeepseekIsWhatTheFamilyCounts) {
 
 TEST(BenchShares, AreThoseOfTheMedianSample) {
   const EngineBenchReport report = Report();
-  const Shares prefill = SharesOf(report, report.points[0]);
+  const Shares prefill = SharesAt(report, 0);
   const double operations = 2.0 * (6 * 1000 + 200 + 21 * 128);
   EXPECT_DOUBLE_EQ(prefill.fma, operations / 0.25 / 2e6);
   EXPECT_DOUBLE_EQ(prefill.dot8, operations / 0.25 / 8e6);
   EXPECT_DOUBLE_EQ(prefill.dot16, operations / 0.25 / 4e6);
-  EXPECT_DOUBLE_EQ(prefill.read, (2.0 * 1200 + (4 + 6) * 256) / 0.25 / 1e6);
-  EXPECT_EQ(SharesOf(report, report.points[2]).read, 0);
+  EXPECT_DOUBLE_EQ(prefill.read, (2.0 * 1200 + (4 + 6) * 256) / 0.25 / 3e6);
+  EXPECT_EQ(SharesAt(report, 2).read, 0);
 }
 
-TEST(BenchShares, OfReadAreByWhatMemoryGaveBesideEachSample) {
+TEST(BenchShares, OfReadAreByTheMedianOfWhatMemoryGaveInTheRun) {
   EngineBenchReport report = Report();
   const double bytes = 2.0 * 1200 + 63 * 256;
-  // Rates of 2, 2 and 3 MB/s.
-  EXPECT_THAT(ReadSharesOf(report, report.points[1]),
-              testing::ElementsAre(testing::DoubleEq(bytes / 0.5 / 2e6),
-                                   testing::DoubleEq(bytes / 0.25 / 2e6),
-                                   testing::DoubleEq(bytes / 1.0 / 3e6)));
-  EXPECT_DOUBLE_EQ(SharesOf(report, report.points[1]).read, bytes / 0.5 / 2e6);
-  report.points[1].read_rates.clear();
-  EXPECT_DOUBLE_EQ(SharesOf(report, report.points[1]).read, bytes / 0.5 / 1e6) << "the probe's";
+  EXPECT_EQ(BytesOf(report, report.points[1]), bytes);
+  // Of the median sample, by the median of all that memory gave: one reading of 50 changes nothing.
+  EXPECT_EQ(ReadBandwidthOf(report).median, 3e6);
+  EXPECT_DOUBLE_EQ(SharesAt(report, 1).read, bytes / 0.5 / 3e6);
+  EXPECT_EQ(ReadBandwidthOf(report).best, 50e6);
+  EXPECT_DOUBLE_EQ(SharesAt(report, 1).read_of_best, bytes / 0.5 / 50e6);
+}
+
+TEST(BenchShares, OfReadAreByTheProbeWhereMemoryWasNotReadBetweenSamples) {
+  EngineBenchReport report = Report();
+  const double bytes = 2.0 * 1200 + 63 * 256;
+  report.read_rates = {0.5e6, 0.25e6};
+  EXPECT_EQ(ReadBandwidthOf(report).best, 1e6) << "the probe's was better";
+  report.read_rates.clear();
+  EXPECT_EQ(ReadBandwidthOf(report).median, 1e6);
+  EXPECT_DOUBLE_EQ(SharesAt(report, 1).read, bytes / 0.5 / 1e6);
   report.cost.known = false;
-  EXPECT_THAT(ReadSharesOf(report, report.points[1]), testing::IsEmpty());
+  EXPECT_EQ(BytesOf(report, report.points[1]), 0);
+  EXPECT_EQ(SharesAt(report, 1).read, 0);
+}
+
+// The noise that made a share of one sample by what memory gave beside it useless: neighbours take
+// the memory for one reading in three, and one sample of decode in five is slow.
+TEST(BenchShares, OfReadIsTheSameWhereEveryThirdReadingAndEveryFifthSampleAreDisturbed) {
+  EngineBenchReport quiet = Report();
+  quiet.points[1].seconds.assign(15, 0.5);
+  quiet.read_rates.assign(96, 40e6);
+  EngineBenchReport disturbed = quiet;
+  for (size_t i = 0; i < 96; i += 3) disturbed.read_rates[i] = 15e6;
+  for (size_t i = 0; i < 15; i += 5) disturbed.points[1].seconds[i] = 0.9;
+  EXPECT_EQ(SharesAt(disturbed, 1).read, SharesAt(quiet, 1).read);
 }
 
 TEST(BenchTable, ShowsMedianRangeAndWhyAPointIsMissing) {
@@ -161,6 +185,7 @@ TEST(BenchTable, ShowsMedianRangeAndWhyAPointIsMissing) {
   EXPECT_THAT(table, HasSubstr("24.0       12.0       48.0"));  // 6 tokens
   EXPECT_THAT(table, HasSubstr("12.0        6.0       24.0    0.0"));
   EXPECT_THAT(table, HasSubstr("skipped: needs 9 GB"));
+  EXPECT_THAT(table, HasSubstr("the median of 5 readings"));
   EXPECT_THAT(table, HasSubstr("A <cpu> & co"));
 }
 
@@ -169,9 +194,11 @@ TEST(BenchCsv, HasALineForEverySampleAndOneLineComments) {
   EXPECT_THAT(csv, HasSubstr("# note: commit?abc\n"));
   EXPECT_THAT(csv, HasSubstr("\nprefill,6,0,1,0,6,0.500000,12.000,"));
   EXPECT_THAT(csv, HasSubstr("\nprefill,6,0,1,2,6,0.125000,48.000,"));
-  EXPECT_THAT(csv, HasSubstr(",0.500000,12.000,,0.0")) << "of a prompt the rate is not measured";
-  EXPECT_THAT(csv, HasSubstr("\ndecode,0,9,3,0,6,0.500000,12.000,0.002,0.0185,"));
-  EXPECT_THAT(csv, HasSubstr("\ndecode,0,9,3,2,6,1.000000,6.000,0.003,0.0062,"));
+  // 18,528 bytes, by half a second, three and fifty millions.
+  EXPECT_THAT(csv, HasSubstr("\ndecode,0,9,3,0,6,0.500000,12.000,0.000,0.0124,0.0007,"));
+  EXPECT_THAT(csv, HasSubstr("\ndecode,0,9,3,2,6,1.000000,6.000,0.000,0.0062,0.0004,"));
+  EXPECT_THAT(csv, HasSubstr("\nmemory,,,,0,,,,0.002,,,,,\nmemory,,,,1,,,,0.004,,,,,\n"));
+  EXPECT_THAT(csv, HasSubstr("\nmemory,,,,4,,,,0.001,,,,,\n"));
   EXPECT_THAT(csv, HasSubstr("\n# skipped decode,0,9,32: needs 9 GB\n"));
 }
 
@@ -180,10 +207,10 @@ TEST(BenchJson, IsParsedBackWithEverySample) {
   EXPECT_EQ(json["points"].size(), 3u);
   EXPECT_EQ(json["points"][0]["tokens_per_second"], 24.0);
   EXPECT_EQ(json["points"][0]["seconds"].size(), 3u);
-  EXPECT_EQ(json["points"][0]["read_bytes_per_second"].size(), 0u);
-  EXPECT_EQ(json["points"][1]["read_bytes_per_second"].size(), 4u);
-  EXPECT_EQ(json["points"][1]["read_shares"].size(), 3u);
-  EXPECT_EQ(json["points"][1]["read_shares"][0], json["points"][1]["read_share"]);
+  EXPECT_EQ(json["points"][1]["bytes"], 2.0 * 1200 + 63 * 256);
+  EXPECT_EQ(json["memory"]["read_bytes_per_second"].size(), 5u);
+  EXPECT_EQ(json["memory"]["median"], 3e6);
+  EXPECT_EQ(json["memory"]["best"], 50e6);
   EXPECT_EQ(json["points"][2]["skipped"], "needs 9 GB");
   EXPECT_EQ(json["run"]["model"], "small");
 }

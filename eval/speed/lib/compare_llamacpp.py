@@ -12,7 +12,7 @@ import llamacpp
 from speed import (Samples, add_common_options, csv_path, describe, file_line, plumb_bench,
                    say)
 
-KINDS = ("prefill", "decode", "batch", "attention", "attention-16k")
+KINDS = ("prefill", "decode", "batch", "attention", "attention-16k", "explained", "explained-16k")
 BATCH, BATCH_CONTEXT = 16, 128
 LONG_CONTEXT = 7936    # of SmolLM2's 8192: pages, and room for the decoded tokens
 LONGER_CONTEXT = 16256  # Qwen2.5-Coder-0.5B
@@ -42,6 +42,7 @@ PREFILL_KEPT_GOAL = 0.9   # 2048 tokens against 512
 BATCH_GOAL = 2.0
 BATCH_OF_PREFILL_GOAL = 0.8
 READ_SHARE_GOAL = 0.85
+PAIRS_IN_A_ROUND = 5     # of decode with and without a context
 QUICK_MODELS = ("smollm2-q8_0", "smollm2-q4_1")
 
 
@@ -69,23 +70,31 @@ class Comparison:
         self._report(name, model)
 
     def _ours(self, name, path, number):
+        """One run for prompts and one stream, one for many streams, which are also compared with a
+        prompt of 512."""
+        prefill = "prefill" in self.wanted
+        if prefill or "decode" in self.wanted:
+            self._one_run(name, path, number, ("512,2048" if prefill else "16", 0, 1))
+        if "batch" in self.wanted:
+            self._one_run(name, path, number, ("16" if prefill else "512", BATCH_CONTEXT, BATCH))
+
+    def _one_run(self, name, path, number, shape):
+        prompts, context, batch = shape
         bench = plumb_bench(path, self.arguments.threads,
-                            ["--prompt", "512,2048", "--context", f"0,{BATCH_CONTEXT}", "--batch",
-                             f"1,{BATCH}", "--decode", self.decode, "--repeat", self.repeat])
-        for point in (bench or {}).get("points", []):
+                            ["--prompt", prompts, "--context", context, "--batch", batch,
+                             "--decode", self.decode, "--repeat", self.repeat])
+        if bench is None:
+            return
+        for point in bench["points"]:
             if "skipped" in point:
                 continue
             if point["kind"] == "prefill":
-                what = f"prefill-{point['prompt']}-{name}"
-            elif point["batch"] == 1 and point["context"] == 0:
-                what = f"decode-1-{name}"
-                for share in point["read_shares"]:
-                    self.samples.add(f"read-share-{name}", "plumb", number, share, "share")
-            elif point["batch"] == BATCH and point["context"] == BATCH_CONTEXT:
-                what = f"decode-{BATCH}-{name}"
+                if point["prompt"] >= 512:
+                    self._add_ours(f"prefill-{point['prompt']}-{name}", point, number)
             else:
-                continue
-            self._add_ours(what, point, number)
+                self._add_ours(f"decode-{batch}-{name}", point, number)
+                if batch == 1:
+                    self.samples.add_read_rates(name, number, point, bench["memory"])
 
     def _add_ours(self, what, point, number):
         for seconds in point["seconds"]:
@@ -110,7 +119,7 @@ class Comparison:
     def _report(self, name, model):
         samples = self.samples
         ours = {what: samples.median(f"{what}-{name}", "plumb")
-                for what in ("prefill-512", "prefill-2048", f"decode-{BATCH}", "read-share")}
+                for what in ("prefill-512", "prefill-2048", f"decode-{BATCH}")}
         if "prefill" in self.wanted:
             samples.compare(f"prefill-512-{name}", "llama.cpp", model.prefill_goal)
             samples.compare(f"prefill-2048-{name}", "llama.cpp", PREFILL_LONG_GOAL)
@@ -119,7 +128,7 @@ class Comparison:
         if "decode" in self.wanted:
             samples.compare(f"decode-1-{name}", "llama.cpp", model.decode_goal)
             if model.read_share:
-                samples.ratio(f"read-share-{name}", ours["read-share"], READ_SHARE_GOAL)
+                samples.read_share(name, READ_SHARE_GOAL)
         if "batch" in self.wanted:
             samples.compare(f"decode-{BATCH}-{name}", "llama.cpp", BATCH_GOAL)
             samples.ratio(f"own-decode-{BATCH}-of-prefill-{name}",
@@ -129,22 +138,12 @@ class Comparison:
     def attention(self, name, path, context):
         """A prompt that fills the context; decode at its end against decode at its start."""
         threads = self.arguments.threads
-        rounds = self.rounds
-        say(f"{name} at {context} tokens: {rounds} rounds")
+        say(f"{name} at {context} tokens: {self.rounds} rounds")
         self.samples.comment(f"model {name}: {file_line(path)}")
         prefill = f"prefill-{context}-{name}"
-        for number in range(rounds):
-            bench = plumb_bench(path, threads,
-                                ["--prompt", context, "--context", f"0,{context}", "--batch", 1,
-                                 "--decode", self.decode, "--repeat", 1])
-            for point in (bench or {}).get("points", []):
-                if point["kind"] == "prefill":
-                    self._add_ours(prefill, point, number)
-                elif "skipped" not in point:
-                    what = f"{point['context']}-{name}"
-                    self._add_ours(f"decode-at-{what}", point, number)
-                    for share in point["read_shares"]:
-                        self.samples.add(f"read-share-at-{what}", "plumb", number, share, "share")
+        for number in range(self.rounds):
+            self._our_prompt(name, path, context, number)
+            self._our_pairs(name, path, context, number)
             for _, _, engine, speeds in llamacpp.bench(path, threads, (context,), 0, 1):
                 for speed in speeds:
                     self.samples.add(prefill, engine, number, speed, "tokens/s")
@@ -155,11 +154,54 @@ class Comparison:
         samples = self.samples
         samples.compare(prefill, "llama.cpp", PREFILL_LONG_GOAL)
         samples.compare(f"decode-at-{context}-{name}", "llama.cpp", 1.0)
-        # 1: slower exactly as the bytes of keys and values explain, since both reach the same
-        # share of the bandwidth.
-        share = {at: samples.median(f"read-share-at-{at}-{name}", "plumb") for at in (0, context)}
-        samples.ratio(f"own-decode-at-{context}-explained-{name}",
-                      quotient(share[context], share[0]), 1.0)
+        self._report_explained(name, context)
+
+    def explained(self, name, path, context):
+        """Of attention(), the part that needs no other engine."""
+        say(f"{name} at {context} tokens against none: {self.rounds} rounds")
+        self.samples.comment(f"model {name}: {file_line(path)}")
+        for number in range(self.rounds):
+            self._our_pairs(name, path, context, number)
+        self._report_explained(name, context)
+
+    def _report_explained(self, name, context):
+        speeds = [self.samples.median(f"decode-at-{at}-{name}", "plumb") for at in (0, context)]
+        size = [self.samples.median(f"bytes-a-token-at-{at}-{name}", "plumb")
+                for at in (0, context)]
+        remark = "" if None in speeds + size else (
+            f"{speeds[0]:.4g} to {speeds[1]:.4g} tokens/s, {size[0] / 1e6:.4g} to "
+            f"{size[1] / 1e6:.4g} MB a token")
+        self.samples.ratio(f"own-decode-at-{context}-explained-{name}",
+                           self.samples.median(f"explained-at-{context}-{name}", "plumb"), 1.0,
+                           remark)
+
+    def _our_prompt(self, name, path, context, number):
+        bench = plumb_bench(path, self.arguments.threads,
+                            ["--prompt", context, "--context", 0, "--batch", 1, "--decode", 1,
+                             "--repeat", 1])
+        for point in (bench or {}).get("points", []):
+            if point["kind"] == "prefill":
+                self._add_ours(f"prefill-{context}-{name}", point, number)
+
+    def _our_pairs(self, name, path, context, number):
+        """Decode without context and with it in turn (A B A B). Each pair is a sample: the part of
+        the speed that the longer context leaves, by the part of the bytes that were there before.
+        1: slower exactly as the bytes of keys and values explain."""
+        bench = plumb_bench(path, self.arguments.threads,
+                            ["--prompt", 16, "--context", f"0,{context}", "--batch", 1, "--decode",
+                             self.decode, "--repeat", 1 if self.arguments.quick
+                             else PAIRS_IN_A_ROUND])
+        points = {point["context"]: point for point in (bench or {}).get("points", [])
+                  if point["kind"] == "decode" and "skipped" not in point}
+        if len(points) != 2:
+            return
+        for at, point in points.items():
+            self._add_ours(f"decode-at-{at}-{name}", point, number)
+            self.samples.add(f"bytes-a-token-at-{at}-{name}", "plumb", number,
+                             point["bytes"] / point["tokens"], "bytes")
+        for seconds, longer in zip(points[0]["seconds"], points[context]["seconds"]):
+            explained = seconds / longer * points[context]["bytes"] / points[0]["bytes"]
+            self.samples.add(f"explained-at-{context}-{name}", "plumb", number, explained, "share")
 
 
 def quotient(a, b):
@@ -196,12 +238,13 @@ def main():
     if {"prefill", "decode", "batch"} & set(arguments.only):
         for name in arguments.models:
             comparison.one_model(name)
-    if "attention" in arguments.only:
-        path = llamacpp.requantised(smallest, "Q8_0")
-        if path:
-            comparison.attention("smollm2-q8_0", path, LONG_CONTEXT)
-    if "attention-16k" in arguments.only:
-        comparison.attention("qwen-0.5b-q4_k_m", os.environ["QWEN_05B_GGUF"], LONGER_CONTEXT)
+    for kind, measure in (("attention", comparison.attention), ("explained", comparison.explained)):
+        if kind in arguments.only:
+            path = llamacpp.requantised(smallest, "Q8_0")
+            if path:
+                measure("smollm2-q8_0", path, LONG_CONTEXT)
+        if f"{kind}-16k" in arguments.only:
+            measure("qwen-0.5b-q4_k_m", os.environ["QWEN_05B_GGUF"], LONGER_CONTEXT)
     return 0
 
 

@@ -60,8 +60,7 @@ class Comparison:
             if prefill:
                 self.samples.add(f"fma-share-{MODEL}", "plumb", number, point["fma_share"], "share")
             else:
-                for share in point["read_shares"]:
-                    self.samples.add(f"read-share-{MODEL}", "plumb", number, share, "share")
+                self.samples.add_read_rates(MODEL, number, point, bench["memory"])
 
     def theirs(self, number):
         for what, prompt, output in (("prefill", PROMPT, 1), ("decode", CONTEXT, self.decode)):
@@ -72,8 +71,7 @@ class Comparison:
 
     def report(self):
         samples = self.samples
-        samples.ratio(f"read-share-{MODEL}", samples.median(f"read-share-{MODEL}", "plumb"),
-                      READ_SHARE_GOAL, "decode of one stream; aim 0.85")
+        samples.read_share(MODEL, READ_SHARE_GOAL, "decode of one stream, aim 0.85: ")
         samples.ratio(f"prefill-fma-share-{MODEL}",
                       samples.median(f"fma-share-{MODEL}", "plumb"), FMA_SHARE_GOAL)
         if not self.arguments.own:

@@ -114,6 +114,26 @@ class Samples:
             with open(self.path, "a", encoding="utf-8") as file:
                 file.write(f"{what},{engine},{round_number},{value:.4f},{unit}\n")
 
+    def add_read_rates(self, name, round_number, point, memory):
+        """What a decoding point of `plumb bench engine` read a second, and what memory gave between
+        its samples."""
+        for seconds in point["seconds"]:
+            self.add(f"decode-reads-{name}", "plumb", round_number, point["bytes"] / seconds / 1e9,
+                     "GB/s")
+        for rate in memory["read_bytes_per_second"]:
+            self.add(f"memory-gives-{name}", "probe", round_number, rate / 1e9, "GB/s")
+
+    def read_share(self, name, goal, remark=""):
+        """RATIO of two medians over the whole run, never of one sample by one reading."""
+        reads = self.median(f"decode-reads-{name}", "plumb")
+        gives = self.values.get((f"memory-gives-{name}", "probe"))
+        if not reads or not gives:
+            return self.ratio(f"read-share-{name}", None, goal, "not measured")
+        middle, best = statistics.median(gives), max(gives)
+        return self.ratio(f"read-share-{name}", reads / middle, goal,
+                          f"{remark}{reads:.4g} GB/s, memory {middle:.4g}, the median of "
+                          f"{len(gives)}; of its best, {best:.4g}: {reads / best:.3f}")
+
     def forget(self, what):
         """What was measured so far was a warm-up; its lines in the CSV have round -1."""
         self.values = {key: v for key, v in self.values.items() if key[0] != what}
