@@ -15,6 +15,7 @@ namespace {
 
 constexpr uint64_t kTableBytesMax = 4u << 20;  // of a table in /proc/self; mounts may be thousands
 constexpr uint64_t kValueBytesMax = 256;       // of a group's file
+constexpr uint64_t kStatBytesMax = 64u << 10;  // of memory.stat
 constexpr size_t kGroupPathMax = 4096;
 constexpr uint64_t kProcessorsMax = 1u << 20;  // more are no quota
 
@@ -141,11 +142,36 @@ void TakeQuota(CgroupLimits& limits, std::string_view quota_text, std::string_vi
   if (processors <= kProcessorsMax) TakeLess(limits.processors, processors);
 }
 
-void TakeMemory(CgroupLimits& limits, const std::string& limit_path, const std::string& used_path) {
-  const auto limit = Number(ReadOrEmpty(limit_path, kValueBytesMax));
+// Bytes in memory.stat that stand for cached files: `prefix` is "total_" in version 1, where a
+// line without it leaves out the groups below.
+uint64_t CachedFiles(std::string_view stat, std::string_view prefix) {
+  uint64_t bytes = 0;
+  while (!stat.empty()) {
+    std::string_view line = Next(stat, '\n');
+    if (!line.starts_with(prefix)) continue;
+    line.remove_prefix(prefix.size());
+    const std::string_view key = Next(line, ' ');
+    if (key != "inactive_file" && key != "active_file") continue;
+    const uint64_t value = Number(line).value_or(0);
+    bytes += std::min(value, UINT64_MAX - bytes);
+  }
+  return bytes;
+}
+
+struct MemoryFiles {
+  const char* limit;
+  const char* used;
+  const char* stat_prefix;
+};
+
+void TakeMemory(CgroupLimits& limits, const std::string& folder, const MemoryFiles& files) {
+  const auto limit = Number(ReadOrEmpty(folder + files.limit, kValueBytesMax));
   if (!limit) return;
-  const uint64_t used = Number(ReadOrEmpty(used_path, kValueBytesMax)).value_or(0);
-  TakeLess(limits.memory_left_bytes, *limit - std::min(*limit, used));
+  const uint64_t used = Number(ReadOrEmpty(folder + files.used, kValueBytesMax)).value_or(0);
+  const uint64_t cached =
+      CachedFiles(ReadOrEmpty(folder + "/memory.stat", kStatBytesMax), files.stat_prefix);
+  const uint64_t bound = used - std::min(used, cached);
+  TakeLess(limits.memory_left_bytes, *limit - std::min(*limit, bound));
 }
 
 }  // namespace
@@ -159,7 +185,7 @@ CgroupLimits ReadCgroupLimits(const std::string& root) {
     std::string_view rest = content;  // "<quota> <period>", microseconds, or "max <period>"
     const std::string_view quota = Next(rest, ' ');
     TakeQuota(limits, quota, rest);
-    TakeMemory(limits, folder + "/memory.max", folder + "/memory.current");
+    TakeMemory(limits, folder, {"/memory.max", "/memory.current", ""});
   });
   ForGroups(root, tables, "cpu", [&](const std::string& folder) {
     TakeQuota(limits, ReadOrEmpty(folder + "/cpu.cfs_quota_us", kValueBytesMax),
@@ -167,7 +193,7 @@ CgroupLimits ReadCgroupLimits(const std::string& root) {
   });
   ForGroups(root, tables, "memory", [&](const std::string& folder) {
     // Without a limit it holds the largest multiple of a page, which is none to anybody.
-    TakeMemory(limits, folder + "/memory.limit_in_bytes", folder + "/memory.usage_in_bytes");
+    TakeMemory(limits, folder, {"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_"});
   });
   return limits;
 }

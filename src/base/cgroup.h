@@ -14,6 +14,7 @@ namespace plumb::base {
 struct CgroupLimits {
   std::optional<double> processors;           // the least quota over its period; > 0
   std::optional<uint64_t> memory_left_bytes;  // the least of limit - usage; 0 when it is exceeded
+  // Pages of files that the kernel would give up under pressure do not count as used.
 };
 
 // Never fails: what cannot be read, or makes no sense, is no limit. Reads a bounded part of each

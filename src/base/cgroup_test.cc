@@ -85,6 +85,32 @@ TEST_F(Cgroup, OfVersionOneEachControllerHasItsOwnTree) {
   EXPECT_EQ(Read().memory_left_bytes, 0u) << "more is in use than is granted";
 }
 
+TEST_F(Cgroup, CachedFilesAreNotInUse) {
+  Tables("0::/\n", kUnified);
+  Write("/sys/fs/cgroup/memory.max", "1000000\n");
+  Write("/sys/fs/cgroup/memory.current", "900000\n");
+  const std::string stat = "/sys/fs/cgroup/memory.stat";
+  Write(stat, "anon 100000\ninactive_file 300000\nactive_file 200000\nfile 700000\n");
+  EXPECT_EQ(Read().memory_left_bytes, 600000u);
+  for (const char* none : {"", "inactive_file", "inactive_file x\n", "total_inactive_file 5\n",
+                           "xinactive_file 5\n", "inactive_file -5\n"}) {
+    Write(stat, none);
+    EXPECT_EQ(Read().memory_left_bytes, 100000u) << none;
+  }
+  for (const char* many :
+       {"active_file 999999999\n", "active_file 18446744073709551615\ninactive_file 9\n"}) {
+    Write(stat, many);
+    EXPECT_EQ(Read().memory_left_bytes, 1000000u) << many;
+  }
+  Tables("4:memory:/\n", "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+  const std::string memory = "/sys/fs/cgroup/memory";
+  Write(memory + "/memory.limit_in_bytes", "5000\n");
+  Write(memory + "/memory.usage_in_bytes", "4000\n");
+  Write(memory + "/memory.stat",
+        "inactive_file 9\ntotal_inactive_file 2000\ntotal_active_file 1\n");
+  EXPECT_EQ(Read().memory_left_bytes, 3001u);
+}
+
 // A container without a namespace of its own: the path is the host's, the mount begins inside it.
 TEST_F(Cgroup, PathsAreReadFromWhereTheMountBegins) {
   Tables("0::/docker/abc/inner\n",

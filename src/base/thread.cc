@@ -3,11 +3,10 @@
 #include "base/thread.h"
 
 #include <pthread.h>
-#include <sched.h>
 
-#include <algorithm>
 #include <utility>
 
+#include "base/affinity.h"
 #include "base/cgroup.h"
 #include "base/check.h"
 
@@ -28,14 +27,7 @@ Thread& Thread::operator=(Thread&& other) {
 }
 
 unsigned UsableProcessors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  unsigned count = 1;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) count = static_cast<unsigned>(CPU_COUNT(&set));
-  if (const auto quota = ReadCgroupLimits().processors) {
-    count = std::min(count, static_cast<unsigned>(*quota + 0.5));
-  }
-  return std::max(1u, count);
+  return ProcessorsOf(AllowedProcessors().size(), ReadCgroupLimits().processors);
 }
 
 }  // namespace plumb::base
