@@ -99,16 +99,20 @@ net::HttpResponse CorsPolicy::PreflightResponse(std::string_view methods) {
   return response;
 }
 
+void CorsPolicy::AddHeaders(const net::HttpRequest& request, HttpHeaders& headers) const {
+  if (!enabled()) return;
+  headers.Add("Vary", "Origin");  // caches must not show one origin what was meant for another
+  const auto origin = request.headers.Get("Origin");
+  if (!Allows(origin)) return;
+  headers.Add("Access-Control-Allow-Origin", std::string(*origin));
+  headers.Add("Access-Control-Expose-Headers", std::string(kExposed));
+}
+
 std::unique_ptr<net::HttpExchange> CorsPolicy::Wrap(
     const net::HttpRequest& request, std::unique_ptr<net::HttpExchange> exchange) const {
   if (!enabled()) return exchange;
-  // Caches must not show one origin what was meant for another.
-  HttpHeaders headers{{"Vary", "Origin"}};
-  const auto origin = request.headers.Get("Origin");
-  if (Allows(origin)) {
-    headers.Add("Access-Control-Allow-Origin", std::string(*origin));
-    headers.Add("Access-Control-Expose-Headers", std::string(kExposed));
-  }
+  HttpHeaders headers;
+  AddHeaders(request, headers);
   return std::make_unique<HeaderExchange>(std::move(exchange), std::move(headers));
 }
 

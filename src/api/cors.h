@@ -41,6 +41,8 @@ class CorsPolicy {
   // Its answer. `methods`: what the path takes ("GET, HEAD").
   static net::HttpResponse PreflightResponse(std::string_view methods);
 
+  // Adds the headers that the request's origin is to have, whatever the answer.
+  void AddHeaders(const net::HttpRequest& request, net::HttpHeaders& headers) const;
   // The exchange with the headers that the request's origin is to have, whatever the answer.
   std::unique_ptr<net::HttpExchange> Wrap(const net::HttpRequest& request,
                                           std::unique_ptr<net::HttpExchange> exchange) const;

@@ -27,6 +27,14 @@ struct Call {
   base::Hash256 isolation;         // engine::Request: equal for one caller's requests alone
 };
 
+// What a route takes for a body. Said by the header, so that nothing else is received.
+enum class BodyType {
+  kNone,  // nothing; what comes is ignored, up to kIgnoredBodyBytesMax
+  kJson,  // application/json: a web page may not send that across origins unasked
+  kForm,  // multipart/form-data
+};
+constexpr uint64_t kIgnoredBodyBytesMax = 4096;
+
 struct Route {
   net::HttpMethod method;
   // "/v1/responses/{}/cancel": {} is one segment, not empty; {*} at the end is one or more of them.
@@ -36,6 +44,11 @@ struct Route {
   std::function<void(Call call)> serve;
   bool key_needed = true;  // when keys are configured at all
   bool while_draining = false;
+  BodyType body = BodyType::kNone;
+  // It changes what is kept, and not only by answering: refused to web pages that may not call, of
+  // which browsers send forms, and what has no body, without asking.
+  bool acts = false;
+  ApiError (*absent)() = nullptr;  // set: not served here, and why
   net::HttpResponse (*error)(const ApiError& error) = ErrorResponse;
 
   // Where GET is taken HEAD is, as HTTP wants it; net leaves the body out.

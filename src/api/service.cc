@@ -228,6 +228,7 @@ void Service::AddResponsesRoutes(std::vector<Route>& routes) {
         {.method = method,
          .pattern = pattern,
          .serve = [this, make = std::move(make)](Call call) { Answer(call, make(call)); },
+         .acts = method != HttpMethod::kGet,
          .error = ResponsesErrorResponse});
   };
   const auto cancel = [this](engine::RequestId id) { generations_.Cancel(id); };
@@ -245,33 +246,22 @@ void Service::AddResponsesRoutes(std::vector<Route>& routes) {
   });
 }
 
-// What is sent must be of the type that its route takes, and nothing may be done for a page that
-// may not call: browsers send forms, and what has no body, for any page.
 void Service::AddDataRoutes(std::vector<Route>& routes) {
-  const auto add = [&](HttpMethod method, std::string_view pattern) {
-    const auto serve = [this, method](Call call) {
-      if (batches_ == nullptr) return Refuse(call, ErrorResponse, NoDataFolder());
-      const std::string_view type = call.request.headers.Get("Content-Type").value_or("");
-      if (method != HttpMethod::kGet && !cors_.MayAct(call.request))
-        return Refuse(call, ErrorResponse,
-                      ErrorFromHttp(403, "web pages of this origin may not call"));
-      const bool posts = method == HttpMethod::kPost;
-      if (posts && call.route == kFilesRoute && !IsForm(type))
-        return Refuse(call, ErrorResponse,
-                      ErrorFromHttp(415, "send the file as multipart/form-data"));
-      if (posts && call.route == kBatchesRoute && !IsJson(call.request))
-        return Refuse(call, ErrorResponse,
-                      ErrorFromHttp(415, "send the body with Content-Type: application/json"));
-      batches_->Handle(std::move(call));
-    };
-    routes.push_back({.method = method, .pattern = pattern, .serve = serve});
+  const auto add = [&](HttpMethod method, std::string_view pattern,
+                       BodyType body = BodyType::kNone) {
+    routes.push_back({.method = method,
+                      .pattern = pattern,
+                      .serve = [this](Call call) { batches_->Handle(std::move(call)); },
+                      .body = body,
+                      .acts = method != HttpMethod::kGet,
+                      .absent = batches_ == nullptr ? NoDataFolder : nullptr});
   };
-  add(HttpMethod::kPost, kFilesRoute);
+  add(HttpMethod::kPost, kFilesRoute, BodyType::kForm);
   add(HttpMethod::kGet, kFilesRoute);
   add(HttpMethod::kGet, kFileRoute);
   add(HttpMethod::kDelete, kFileRoute);
   add(HttpMethod::kGet, kFileContentRoute);
-  add(HttpMethod::kPost, kBatchesRoute);
+  add(HttpMethod::kPost, kBatchesRoute, BodyType::kJson);
   add(HttpMethod::kGet, kBatchesRoute);
   add(HttpMethod::kGet, kBatchRoute);
   add(HttpMethod::kPost, kBatchCancelRoute);
@@ -305,13 +295,8 @@ void Service::SendLine(LineRequest line) {
   line.exchange->Respond(ErrorResponse(ErrorFromHttp(404, "this endpoint is not served any more")));
 }
 
-// JSON only: a web page may send other types across origins without asking, JSON it may not.
 Route Service::AnswerRoute(const Dialect& dialect, Computes computes) {
   const auto serve = [this, &dialect, computes](Call call) {
-    if (!IsJson(call.request)) {
-      return Refuse(call, dialect.error_shape(),
-                    ErrorFromHttp(415, "send the body with Content-Type: application/json"));
-    }
     if (const Status status = dialect.CheckHeaders(call.request.headers); !status.ok())
       return Refuse(call, dialect.error_shape(), ErrorFromStatus(status));
     base::Result<std::optional<std::string>> key = std::optional<std::string>();
@@ -327,6 +312,7 @@ Route Service::AnswerRoute(const Dialect& dialect, Computes computes) {
   return {.method = HttpMethod::kPost,
           .pattern = dialect.route(),
           .serve = serve,
+          .body = BodyType::kJson,
           .error = dialect.error_shape()};
 }
 
@@ -349,42 +335,86 @@ void Service::Stop() {
 void Service::OnRequest(net::HttpRequest request, std::unique_ptr<net::HttpExchange> exchange) {
   Call call{.request_id = ChooseRequestId(request.headers)};
   call.exchange = cors_.Wrap(request, std::move(exchange));
+  Decision decision = Decide(request, call);
+  if (decision.route == nullptr) return Answer(call, std::move(decision.refusal));
+  if (decision.route->body == BodyType::kNone && request.body.size() > kIgnoredBodyBytesMax)
+    return Refuse(call, decision.route->error, ErrorFromHttp(413, "this route takes no body"));
   call.request = std::move(request);
-  FoundRoute found = FindRoute(routes_, call.request.method, call.request.path);
-  if (const Status known = hosts_.Check(call.request.headers); !known.ok()) {
-    const ErrorShape shape = found.route != nullptr ? found.route->error : ErrorResponse;
-    return Refuse(call, shape, ErrorFromStatus(known));
-  }
-  if (found.route != nullptr) {
-    call.route = found.route->pattern;
-    call.names = std::move(found.names);
-    return Dispatch(*found.route, std::move(call));
-  }
-  if (found.nearest == nullptr) {
-    ApiError error = ErrorFromHttp(404, NothingAt(call.request.path));
-    error.code = "unknown_url";
-    return Answer(call, ErrorResponse(error));
-  }
-  call.route = found.nearest->pattern;
-  if (cors_.IsPreflight(call.request))
-    return Answer(call, CorsPolicy::PreflightResponse(found.allowed));
-  ApiError error = ErrorFromHttp(405, fmt::format("this path takes {} only", found.allowed));
-  error.request_id = call.request_id;
-  HttpResponse response = found.nearest->error(error);
-  response.headers.Add("Allow", found.allowed);
-  Answer(call, std::move(response));
+  decision.route->serve(std::move(call));
 }
 
-void Service::Dispatch(const Route& route, Call call) {
+net::HttpAdmission Service::Admit(const net::HttpRequest& head) {
+  Call call{.request_id = ChooseRequestId(head.headers)};
+  Decision decision = Decide(head, call);
+  if (decision.route == nullptr) {
+    CountAndName(call, decision.refusal);
+    cors_.AddHeaders(head, decision.refusal.headers);
+    return {.answer = std::move(decision.refusal)};
+  }
+  net::HttpAdmission admission;
+  if (decision.route->body == BodyType::kNone) admission.body_bytes_max = kIgnoredBodyBytesMax;
+  // Nobody is waited for who need not say who he is.
+  if (!decision.route->key_needed) admission.body_bytes_max = 0;
+  if (decision.route->key_needed && parts_.keys.required()) admission.account = call.caller + 1;
+  return admission;
+}
+
+Service::Decision Service::Decide(const net::HttpRequest& request, Call& call) const {
+  FoundRoute found = FindRoute(routes_, request.method, request.path);
+  const auto refuse = [&](ErrorShape shape, ApiError error) {
+    error.request_id = call.request_id;
+    return Decision{.route = nullptr, .refusal = shape(error)};
+  };
+  if (const Status known = hosts_.Check(request.headers); !known.ok()) {
+    const ErrorShape shape = found.route != nullptr ? found.route->error : ErrorResponse;
+    return refuse(shape, ErrorFromStatus(known));
+  }
+  if (found.route == nullptr) return DecideWithoutRoute(request, std::move(found), call);
+  call.route = found.route->pattern;
+  call.names = std::move(found.names);
+  if (auto error = WhyNot(*found.route, request, call))
+    return refuse(found.route->error, *std::move(error));
+  return {.route = found.route, .refusal = {}};
+}
+
+Service::Decision Service::DecideWithoutRoute(const net::HttpRequest& request, FoundRoute found,
+                                              Call& call) const {
+  if (found.nearest == nullptr) {
+    ApiError error = ErrorFromHttp(404, NothingAt(request.path));
+    error.code = "unknown_url";
+    return {.route = nullptr, .refusal = ErrorResponse(error)};
+  }
+  call.route = found.nearest->pattern;
+  if (cors_.IsPreflight(request))
+    return {.route = nullptr, .refusal = CorsPolicy::PreflightResponse(found.allowed)};
+  ApiError error = ErrorFromHttp(405, fmt::format("this path takes {} only", found.allowed));
+  error.request_id = call.request_id;
+  Decision decision{.route = nullptr, .refusal = found.nearest->error(error)};
+  decision.refusal.headers.Add("Allow", found.allowed);
+  return decision;
+}
+
+// In the order of who may know what: without a key nothing is told of the server's state.
+std::optional<ApiError> Service::WhyNot(const Route& route, const net::HttpRequest& request,
+                                        Call& call) const {
   if (route.key_needed) {
-    const auto caller = FindCaller(parts_.keys, call.request.headers);
-    if (!caller.ok()) return Refuse(call, route.error, ErrorFromStatus(caller.status()));
+    const auto caller = FindCaller(parts_.keys, request.headers);
+    if (!caller.ok()) return ErrorFromStatus(caller.status());
     call.caller = *caller;
     call.isolation = parts_.keys.Isolation(*caller);
   }
-  if (draining_.load() && !route.while_draining)
-    return Refuse(call, route.error, ErrorFromStatus(Draining()));
-  route.serve(std::move(call));
+  if (draining_.load() && !route.while_draining) return ErrorFromStatus(Draining());
+  if (route.absent != nullptr) return route.absent();
+  if (route.acts && !cors_.MayAct(request))
+    return ErrorFromHttp(403, "web pages of this origin may not call");
+  const auto encoding = request.headers.Get("Content-Encoding");
+  if (route.body != BodyType::kNone && encoding && !net::EqualsIgnoreCase(*encoding, "identity"))
+    return ErrorFromHttp(415, "bodies are not decompressed; send it without Content-Encoding");
+  if (route.body == BodyType::kJson && !IsJson(request))
+    return ErrorFromHttp(415, "send the body with Content-Type: application/json");
+  if (route.body == BodyType::kForm && !IsForm(request.headers.Get("Content-Type").value_or("")))
+    return ErrorFromHttp(415, "send the file as multipart/form-data");
+  return std::nullopt;
 }
 
 void Service::ServeModel(Call call) {
@@ -406,10 +436,14 @@ void Service::ServeMetrics(Call call) {
   Answer(call, std::move(response));
 }
 
-void Service::Answer(Call& call, HttpResponse response,
-                     std::shared_ptr<const base::MappedFile> file) {
+void Service::CountAndName(const Call& call, HttpResponse& response) {
   parts_.metrics.api.CountRequest(call.route, response.status);
   AddRequestId(response.headers, call.request_id);
+}
+
+void Service::Answer(Call& call, HttpResponse response,
+                     std::shared_ptr<const base::MappedFile> file) {
+  CountAndName(call, response);
   if (file != nullptr) return call.exchange->RespondFile(std::move(response), std::move(file));
   call.exchange->Respond(std::move(response));
 }

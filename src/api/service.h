@@ -97,6 +97,8 @@ class Service final : public net::HttpHandler {
   static std::vector<std::string> RoutePatterns();
 
   void OnRequest(net::HttpRequest request, std::unique_ptr<net::HttpExchange> exchange) override;
+  // By what OnRequest would say of the header; a key's callers share what bodies may take.
+  net::HttpAdmission Admit(const net::HttpRequest& head) override;
   net::HttpResponse FormatRefusal(const net::HttpRefusal& refusal) const override;
 
   // From now on /ready says 503 and new requests get 503 with Retry-After; running ones go on.
@@ -135,11 +137,20 @@ class Service final : public net::HttpHandler {
   std::unique_ptr<Batches> MakeBatches(std::unique_ptr<DataFolder> data);
   void SendLine(LineRequest line);
 
-  void Dispatch(const Route& route, Call call);
+  // What the header alone decides. `call` gets its route, names and caller.
+  struct Decision {
+    const Route* route = nullptr;  // null: refused
+    net::HttpResponse refusal;     // not yet named or counted
+  };
+  Decision Decide(const net::HttpRequest& request, Call& call) const;
+  Decision DecideWithoutRoute(const net::HttpRequest& request, FoundRoute found, Call& call) const;
+  std::optional<ApiError> WhyNot(const Route& route, const net::HttpRequest& request,
+                                 Call& call) const;
   void ServeModel(Call call);
   void ServeMetrics(Call call);
   base::Status Ready() const;
   // The file, when there is one, follows the body.
+  void CountAndName(const Call& call, net::HttpResponse& response);
   void Answer(Call& call, net::HttpResponse response,
               std::shared_ptr<const base::MappedFile> file = nullptr);
   void Refuse(Call& call, ErrorShape shape, ApiError error);

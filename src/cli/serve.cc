@@ -356,7 +356,8 @@ std::unique_ptr<OptionTable> DeclareServe(CLI::App& app, ServeSettings& settings
   table->Add(Integer("responses-kept-mib", settings.responses_kept_mib, {0, 1 << 20}, "MIB",
                      "Memory that they may take."));
   table->Add(Integer("connections", settings.connections, {1, 65536}, "COUNT",
-                     "Open connections; more are refused."));
+                     "Open connections; above it one that has sent no whole header makes room "
+                     "for a new one, else that is refused."));
   table->Add(Choice("log-level", settings.log_level, {"debug", "info", "warn", "error", "off"},
                     "Least important lines to log, to standard error."));
   table->Add(Choice("log-format", settings.log_format, {"text", "json"}, "How log lines look."));

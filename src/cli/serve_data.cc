@@ -39,7 +39,9 @@ void AllowUploads(const ServeSettings& settings, net::HttpLimits& limits) {
   limits.body_limits.push_back({.path = std::string(api::kFilesRoute),
                                 .bytes_max = std::max(bytes_max, limits.body_bytes_max),
                                 .time_max = kUploadTimeMax});
-  limits.bodies_bytes_max = std::max(limits.bodies_bytes_max, 2 * bytes_max);
+  // One caller has half of all: room for an upload and its other requests. Two that upload leave
+  // the third as much as there is without uploads.
+  limits.bodies_bytes_max += 2 * bytes_max;
 }
 
 base::Result<std::unique_ptr<api::DataFolder>> OpenData(const ServeSettings& settings,

@@ -136,6 +136,9 @@ TEST(AllowUploads, OnlyWhereFilesAreKept) {
   ASSERT_EQ(limits.body_limits.size(), 1u);
   EXPECT_EQ(limits.body_limits.front().path, "/v1/files");
   EXPECT_GE(limits.body_limits.front().bytes_max, limits.body_bytes_max);
+  const uint64_t others = net::HttpLimits().bodies_bytes_max;
+  EXPECT_GE(limits.bodies_bytes_max / 2, limits.body_limits.front().bytes_max + others / 2)
+      << "a caller's half has room for an upload beside its other requests";
 }
 
 TEST(ParseSpeculation, TakesFourForms) {

@@ -54,14 +54,24 @@ net::HttpResponse AnswerWhileLoading(const net::HttpRequest& request) {
   return api::ErrorResponse(api::ErrorFromStatus(Loading()));
 }
 
+net::HttpResponse NamedAnswer(const net::HttpRequest& request) {
+  net::HttpResponse response = AnswerWhileLoading(request);
+  api::AddRequestId(response.headers, api::ChooseRequestId(request.headers));
+  return response;
+}
+
 }  // namespace
 
 void StartupGate::OnRequest(net::HttpRequest request, std::unique_ptr<net::HttpExchange> exchange) {
   if (net::HttpHandler* handler = handler_.load())
     return handler->OnRequest(std::move(request), std::move(exchange));
-  net::HttpResponse response = AnswerWhileLoading(request);
-  api::AddRequestId(response.headers, api::ChooseRequestId(request.headers));
-  exchange->Respond(std::move(response));
+  exchange->Respond(NamedAnswer(request));
+}
+
+// No body changes these answers, so none is received.
+net::HttpAdmission StartupGate::Admit(const net::HttpRequest& head) {
+  if (net::HttpHandler* handler = handler_.load()) return handler->Admit(head);
+  return {.answer = NamedAnswer(head)};
 }
 
 net::HttpResponse StartupGate::FormatRefusal(const net::HttpRefusal& refusal) const {

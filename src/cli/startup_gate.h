@@ -16,6 +16,7 @@ class StartupGate final : public net::HttpHandler {
   void Open(net::HttpHandler& handler) { handler_.store(&handler); }
 
   void OnRequest(net::HttpRequest request, std::unique_ptr<net::HttpExchange> exchange) override;
+  net::HttpAdmission Admit(const net::HttpRequest& head) override;
   net::HttpResponse FormatRefusal(const net::HttpRefusal& refusal) const override;
 
  private:

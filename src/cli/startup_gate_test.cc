@@ -40,6 +40,14 @@ TEST(StartupGate, TellsClientsToComeBack) {
   EXPECT_EQ(Ask(gate, HttpMethod::kGet, "/ready").status, 503);
 }
 
+TEST(StartupGate, ReceivesNoBodyWhileLoading) {
+  StartupGate gate;
+  const auto admission = gate.Admit({.method = HttpMethod::kPost, .path = "/v1/files"});
+  ASSERT_TRUE(admission.answer.has_value());
+  EXPECT_EQ(admission.answer->status, 503);
+  EXPECT_EQ(HeaderOf(*admission.answer, "Retry-After"), "2");
+}
+
 TEST(StartupGate, ShowsPeopleAPageThatLoadsItselfAgain) {
   StartupGate gate;
   for (const HttpMethod method : {HttpMethod::kGet, HttpMethod::kHead}) {
@@ -58,6 +66,7 @@ class Teapot final : public net::HttpHandler {
   void OnRequest(net::HttpRequest, std::unique_ptr<net::HttpExchange> exchange) override {
     exchange->Respond({.status = 418, .headers = {}, .body = ""});
   }
+  net::HttpAdmission Admit(const net::HttpRequest&) override { return {.account = 7}; }
   net::HttpResponse FormatRefusal(const net::HttpRefusal&) const override {
     return {.status = 418, .headers = {}, .body = ""};
   }
@@ -70,6 +79,7 @@ TEST(StartupGate, PassesEverythingOnOnceOpen) {
   gate.Open(service);
   for (const char* path : {"/", "/health", "/v1/models"})
     EXPECT_EQ(Ask(gate, HttpMethod::kGet, path).status, 418) << path;
+  EXPECT_EQ(gate.Admit({.path = "/v1/files"}).account, 7u);
   EXPECT_EQ(gate.FormatRefusal({.status = 413, .message = "too large"}).status, 418);
 }
 

@@ -4,6 +4,7 @@
 // Extensions and trailers are skipped.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -21,6 +22,12 @@ class ChunkDecoder {
 
   explicit ChunkDecoder(uint64_t body_bytes_max) : body_bytes_max_(body_bytes_max) {}
 
+  // Lowers body_bytes_max; false when more has been announced already.
+  bool Limit(uint64_t body_bytes_max) {
+    body_bytes_max_ = std::min(body_bytes_max_, body_bytes_max);
+    return body_bytes_ <= body_bytes_max_;
+  }
+
   // Reads from `bytes`, appends to `body`; `consumed` bytes were read.
   Result Feed(std::string_view bytes, std::string& body, size_t& consumed);
 
@@ -29,7 +36,7 @@ class ChunkDecoder {
   Result TakeLineByte(char c);
   Result EndOfLine();
 
-  const uint64_t body_bytes_max_;
+  uint64_t body_bytes_max_;
   State state_ = State::kSize;
   uint64_t chunk_bytes_ = 0;  // of the present chunk, then what is left of it
   uint32_t size_digits_ = 0;

@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kReadBytes = 64 << 10;  // at once, on the stack
 // Of a file, in one go: what is not in memory is read on the I/O thread, beside other connections.
 constexpr uint64_t kFileBytesAtOnce = 128u << 10;
+constexpr std::string_view kStopping = "The server is stopping; retry later or elsewhere.";
 
 // Thin: the destructor is what an Outbox cannot have, since the connection shares it.
 class Exchange final : public HttpExchange {
@@ -77,6 +78,7 @@ void HttpConnection::Begin(bool refuse) {
     Refuse(503, "The server has too many connections.");
   } else {
     ArmTimer(core_->options.limits.idle_time_max);
+    SetClosable(true);
   }
   Read();
 }
@@ -87,6 +89,40 @@ void HttpConnection::PostClose() {
     const bool cuts = self->phase_ == Phase::kAnswering;
     self->Close(cuts ? CloseKind::kReset : CloseKind::kOrderly);
   });
+}
+
+bool HttpConnection::MakeRoom(HttpServerCore& core) {
+  std::shared_ptr<HttpConnection> chosen;
+  {
+    base::MutexLock lock(core.mutex);
+    if (core.closable.empty()) return false;
+    chosen = core.closable.front()->shared_from_this();
+    chosen->unlisted_.splice(chosen->unlisted_.end(), core.closable, chosen->place_);
+    chosen->chosen_ = true;
+    ++core.closing;
+  }
+  core.connections_displaced.fetch_add(1, std::memory_order_relaxed);
+  asio::post(chosen->socket_.get_executor(), [chosen] { chosen->CloseIfClosable(); });
+  return true;
+}
+
+void HttpConnection::CloseIfClosable() {
+  if (phase_ == Phase::kIdle || phase_ == Phase::kHeader || phase_ == Phase::kLingering)
+    return Close(CloseKind::kOrderly);
+  base::MutexLock lock(core_->mutex);
+  if (std::exchange(chosen_, false)) --core_->closing;
+}
+
+void HttpConnection::SetClosable(bool closable) {
+  HttpServerCore& core = *core_;
+  base::MutexLock lock(core.mutex);
+  const bool is = unlisted_.empty();
+  if (is == closable) return;
+  // A Shutdown may have closed it before it began.
+  if (closable && (chosen_ || phase_ == Phase::kClosed)) return;
+  std::list<HttpConnection*>& from = is ? core.closable : unlisted_;
+  std::list<HttpConnection*>& to = is ? unlisted_ : core.closable;
+  to.splice(to.end(), from, place_);
 }
 
 void HttpConnection::Read() {
@@ -137,20 +173,15 @@ void HttpConnection::OnPeerLeft(ErrorCode error) {
 
 void HttpConnection::ProcessInput() {
   const HttpLimits& limits = core_->options.limits;
-  switch (parser_.Advance()) {
+  const RequestParser::Phase parsed = parser_.Advance();
+  SetClosable(parsed == RequestParser::Phase::kIdle || parsed == RequestParser::Phase::kHeader);
+  switch (parsed) {
     case RequestParser::Phase::kIdle:
       return Enter(Phase::kIdle, limits.idle_time_max);
     case RequestParser::Phase::kHeader:
       return Enter(Phase::kHeader, limits.header_time_max);
     case RequestParser::Phase::kBody:
-      if (phase_ != Phase::kBody && parser_.expects_continue()) {
-        own_output_ = "HTTP/1.1 100 Continue\r\n\r\n";
-      }
-      Enter(Phase::kBody, parser_.body_time_max());
-      if (!CountBody(parser_.body_bytes())) {
-        return Refuse(503, "The server is receiving too much at once.");
-      }
-      return Flush();
+      return ReceiveBody();
     case RequestParser::Phase::kDone:
       return Dispatch();
     case RequestParser::Phase::kRefused:
@@ -165,22 +196,58 @@ void HttpConnection::Enter(Phase phase, base::Duration time_max) {
   ArmTimer(time_max);
 }
 
-// Sets this connection's share of the bodies being received. False when all together are too much.
-bool HttpConnection::CountBody(uint64_t bytes) {
-  const uint64_t before = std::exchange(counted_body_bytes_, bytes);
-  const uint64_t others = core_->body_bytes.fetch_add(bytes - before) - before;  // modulo 2^64
-  return others + bytes <= core_->options.limits.bodies_bytes_max;
+void HttpConnection::ReceiveBody() {
+  if (phase_ != Phase::kBody) {
+    if (!Admit()) return;
+    if (parser_.expects_continue()) own_output_ = "HTTP/1.1 100 Continue\r\n\r\n";
+    Enter(Phase::kBody, parser_.body_time_max());
+  }
+  switch (CountBody(parser_.body_bytes())) {
+    case BodyLedger::Verdict::kAllTooMuch:
+      return Refuse(503, "The server is receiving too much at once.");
+    case BodyLedger::Verdict::kAccountTooMuch:
+      return Refuse(429, "Too much is being sent at once with this key; let some of it end first.");
+    case BodyLedger::Verdict::kFits:
+      break;
+  }
+  Flush();
+}
+
+// Asks whether the body is to be received at all. False when not, which has been dealt with.
+bool HttpConnection::Admit() {
+  const HttpRequest& head = parser_.head();
+  if (*core_->draining && !Contains(core_->options.drain_paths, head.path)) {
+    Refuse(503, kStopping);
+    return false;
+  }
+  HttpAdmission admission = core_->handler.Admit(head);
+  if (admission.answer) {
+    AnswerAndClose(*std::move(admission.answer));
+    return false;
+  }
+  if (parser_.LimitBody(admission.body_bytes_max) == RequestParser::Phase::kRefused) {
+    Refuse(parser_.refusal().status, parser_.refusal().message);
+    return false;
+  }
+  account_ = admission.account;
+  return true;
+}
+
+// Sets this connection's part of the bodies being received.
+BodyLedger::Verdict HttpConnection::CountBody(uint64_t bytes) {
+  return core_->bodies.Set(account_, std::exchange(counted_body_bytes_, bytes), bytes);
 }
 
 void HttpConnection::Dispatch() {
   StopTimer();
   CountBody(0);
+  account_ = 0;
   if (write_pending_) ArmTimer(core_->options.limits.write_stall_max);  // 100 Continue
   HttpRequest request = parser_.TakeRequest();
   request.peer = peer_;
   const bool drains = *core_->draining;
   if (drains && !Contains(core_->options.drain_paths, request.path)) {
-    return Refuse(503, "The server is stopping; retry later or elsewhere.");
+    return Refuse(503, kStopping);
   }
   phase_ = Phase::kAnswering;
   core_->requests.fetch_add(1, std::memory_order_relaxed);
@@ -201,17 +268,23 @@ void HttpConnection::Dispatch() {
 }
 
 void HttpConnection::Refuse(int status, std::string_view message) {
+  HttpResponse response = core_->handler.FormatRefusal({status, message});
+  if ((status == 503 || status == 429) && response.headers.Count("Retry-After") == 0) {
+    response.headers.Add("Retry-After", std::to_string(core_->options.limits.retry_after_s));
+  }
+  AnswerAndClose(std::move(response));
+}
+
+// What the request has not sent yet is read off and forgotten, for a while (Linger).
+void HttpConnection::AnswerAndClose(HttpResponse response) {
+  const bool is_head = parser_.head().method == HttpMethod::kHead;
   phase_ = Phase::kRefusing;
   CountBody(0);
   parser_.Discard();
   core_->refusals.fetch_add(1, std::memory_order_relaxed);
-  HttpResponse response = core_->handler.FormatRefusal({status, message});
-  if (status == 503 && response.headers.Count("Retry-After") == 0) {
-    response.headers.Add("Retry-After", std::to_string(core_->options.limits.retry_after_s));
-  }
-  own_output_ += RenderHead(status, response.headers, response.body.size(), false, false,
+  own_output_ += RenderHead(response.status, response.headers, response.body.size(), false, false,
                             HttpDate(base::SystemClock().UnixSeconds()));
-  own_output_ += response.body;
+  if (!is_head) own_output_ += response.body;
   ArmTimer(core_->options.limits.write_stall_max);
   Flush();
 }
@@ -347,6 +420,7 @@ void HttpConnection::Linger() {
   socket_.shutdown(asio::ip::tcp::socket::shutdown_send, error);
   if (error) return Close(CloseKind::kOrderly);
   Enter(Phase::kLingering, core_->options.limits.linger_max);
+  SetClosable(true);
 }
 
 void HttpConnection::Close(CloseKind kind) {
@@ -354,6 +428,7 @@ void HttpConnection::Close(CloseKind kind) {
   phase_ = Phase::kClosed;
   CountBody(0);
   StopTimer();
+  SetClosable(false);
   ErrorCode ignored;
   // A reset, so that a stream that only its end delimits (HTTP/1.0) is not taken for complete.
   if (kind == CloseKind::kReset) {
@@ -369,6 +444,7 @@ void HttpConnection::Close(CloseKind kind) {
   {
     base::MutexLock lock(core_->mutex);
     core_->connections.erase(shared_from_this());
+    if (std::exchange(chosen_, false)) --core_->closing;
   }
   EndBusy();  // last: whoever waits for idle finds everything else done
 }

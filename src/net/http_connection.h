@@ -6,12 +6,14 @@
 #pragma once
 
 #include <atomic>
+#include <list>
 #include <memory>
 #include <set>
 #include <string>
 
 #include "base/mutex.h"
 #include "net/asio.h"
+#include "net/body_ledger.h"
 #include "net/http_server.h"
 #include "net/outbox.h"
 #include "net/request_parser.h"
@@ -30,10 +32,11 @@ struct HttpServerCore {
   asio::io_context io;
   const std::shared_ptr<std::atomic<bool>> draining = std::make_shared<std::atomic<bool>>(false);
 
-  std::atomic<uint64_t> body_bytes{0};  // of incomplete requests
+  BodyLedger bodies{options.limits.bodies_bytes_max};
 
   std::atomic<uint64_t> connections_accepted{0};
   std::atomic<uint64_t> connections_refused{0};
+  std::atomic<uint64_t> connections_displaced{0};
   std::atomic<uint64_t> requests{0};
   std::atomic<uint64_t> refusals{0};
   std::atomic<uint64_t> disconnects{0};
@@ -41,6 +44,10 @@ struct HttpServerCore {
 
   base::Mutex mutex;
   std::set<std::shared_ptr<HttpConnection>> connections GUARDED_BY(mutex);  // the owner of each
+  // Those that may be closed for a new one, longest first: they wait for a whole header, or only
+  // read off what a refused client still sends.
+  std::list<HttpConnection*> closable GUARDED_BY(mutex);
+  size_t closing GUARDED_BY(mutex) = 0;  // chosen for that, and still in `connections`
   bool stopping GUARDED_BY(mutex) = false;
   uint64_t busy GUARDED_BY(mutex) = 0;  // exchanges begun and neither sent nor closed
   base::Condition idle;                 // none is busy
@@ -54,6 +61,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void Start(bool refuse);
   // Cuts the connection, soon. Thread: any.
   void PostClose();
+  // Closes, soon, the longest closable connection, unless a whole header comes before that. False
+  // when there is none. Thread: any.
+  static bool MakeRoom(HttpServerCore& core);
 
  private:
   enum class Phase { kIdle, kHeader, kBody, kAnswering, kRefusing, kLingering, kClosed };
@@ -65,10 +75,15 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void OnPeerLeft(ErrorCode error);
   void ProcessInput();
   void Enter(Phase phase, base::Duration time_max);
+  void SetClosable(bool closable);
+  void CloseIfClosable();
   void Dispatch();
-  bool CountBody(uint64_t bytes);
+  void ReceiveBody();
+  bool Admit();
+  BodyLedger::Verdict CountBody(uint64_t bytes);
 
   void Refuse(int status, std::string_view message);
+  void AnswerAndClose(HttpResponse response);
   void Wake();
   void Flush();
   bool TakeFromOutbox();
@@ -108,7 +123,13 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool answer_ended_ = false;    // writing_ is the last of the answer
   bool answer_keep_alive_ = false;
   bool counted_busy_ = false;
-  uint64_t counted_body_bytes_ = 0;  // our share of core_->body_bytes
+  uint64_t counted_body_bytes_ = 0;  // ours in core_->bodies
+  uint32_t account_ = 0;             // whose they are
+  // Under core_->mutex. This connection's place in core_->closable while it has one, else in
+  // `unlisted_`: it moves between the two, so that nothing is allocated for a request.
+  std::list<HttpConnection*> unlisted_{this};
+  const std::list<HttpConnection*>::iterator place_ = unlisted_.begin();
+  bool chosen_ = false;  // one of core_->closing
 };
 
 }  // namespace plumb::net

@@ -86,6 +86,8 @@ HttpResponse HttpHandler::FormatRefusal(const HttpRefusal& refusal) const {
           .body = std::string(refusal.message) + "\n"};
 }
 
+HttpAdmission HttpHandler::Admit(const HttpRequest&) { return {}; }
+
 class HttpServer::Impl {
  public:
   Impl(HttpServerOptions options, HttpHandler& handler)
@@ -156,19 +158,22 @@ void HttpServer::Impl::OnAccept(ErrorCode error, tcp::socket socket) {
   if (!error) {
     core_->connections_accepted.fetch_add(1, std::memory_order_relaxed);
     auto connection = std::make_shared<HttpConnection>(core_, std::move(socket));
-    size_t open = 0;
+    bool full = false;
     {
       base::MutexLock lock(core_->mutex);
       if (core_->stopping) return;
-      open = core_->connections.size();
-      if (open < core_->options.limits.connections_max + kRefusalsMax) {
+      const uint32_t open_max = core_->options.limits.connections_max;
+      const size_t open = core_->connections.size();
+      full = open - core_->closing >= open_max;
+      if (open < size_t{open_max} + kRefusalsMax) {
         core_->connections.insert(connection);
       } else {
         core_->connections_refused.fetch_add(1, std::memory_order_relaxed);
         connection.reset();
       }
     }
-    if (connection) connection->Start(open >= core_->options.limits.connections_max);
+    if (full && HttpConnection::MakeRoom(*core_)) full = false;
+    if (connection) connection->Start(full);
   }
   Accept();
 }
@@ -228,6 +233,7 @@ HttpServerStats HttpServer::stats() const {
   }
   stats.connections_accepted = core.connections_accepted;
   stats.connections_refused = core.connections_refused;
+  stats.connections_displaced = core.connections_displaced;
   stats.requests = core.requests;
   stats.refusals = core.refusals;
   stats.disconnects = core.disconnects;

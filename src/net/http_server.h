@@ -1,13 +1,15 @@
 // net/http_server.h
 // HTTP/1.1 towards hostile clients: every byte, second and connection has a named limit, and a
-// request reaches the handler only when it is whole. The one idea: an exchange may be answered from
-// any thread, and a client that leaves is noticed at once, since a read is always pending.
-// Read next: net/http_connection.h (one connection's life), net/request_parser.h.
+// request reaches the handler only when it is whole, and admitted by its header. The one idea: an
+// exchange may be answered from any thread, and a client that leaves is noticed at once, since a
+// read is always pending. Read next: net/http_connection.h (one connection's life),
+// net/request_parser.h.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,8 +57,20 @@ class HttpExchange {
 
 // Why the server itself refuses a request; net adds Retry-After and Connection.
 struct HttpRefusal {
-  int status;                // 400 408 413 414 417 431 500 501 503 505
+  int status;                // 400 408 413 414 417 429 431 500 501 503 505
   std::string_view message;  // for people; names no address or path
+};
+
+// What a handler makes of a request whose header is complete and whose body is still to come, so
+// that nothing is received, or held in memory, for who may not send it.
+struct HttpAdmission {
+  // Set: it is answered with this and the connection closed; the rest of the body is not kept.
+  std::optional<HttpResponse> answer;
+  // Of this body; 413 above it. The limits of the server hold as well.
+  uint64_t body_bytes_max = UINT64_MAX;
+  // Who answers for the body's memory: one account's bodies, together, get at most half of what
+  // all may have (429). 0: nobody in particular.
+  uint32_t account = 0;
 };
 
 // Thread: called on the I/O threads (one after another with threads = 1); must not block or throw.
@@ -65,6 +79,10 @@ class HttpHandler {
  public:
   virtual ~HttpHandler() = default;
   virtual void OnRequest(HttpRequest request, std::unique_ptr<HttpExchange> exchange) = 0;
+  // Asked once for a request whose body has not come whole with its header, before 100 Continue.
+  // `head` has all but the body. What is refused here OnRequest must refuse too, since a body that
+  // comes with its header is not asked for. Default: everything is received.
+  virtual HttpAdmission Admit(const HttpRequest& head);
   // The body and content type of a refusal, in the dialect of the API. Default: plain text.
   virtual HttpResponse FormatRefusal(const HttpRefusal& refusal) const;
 };
@@ -82,7 +100,8 @@ struct HttpLimits {
   uint32_t header_fields_max = 100;      // 431
   uint64_t body_bytes_max = 8 << 20;     // 413
   std::vector<BodyLimit> body_limits;    // instead of it and of body_time_max
-  // Bodies not yet complete, over all connections; above it a request gets 503.
+  // Bodies not yet complete, over all connections; above it a request gets 503. One account
+  // (HttpAdmission) has at most half.
   uint64_t bodies_bytes_max = 256 << 20;
   // Bytes a client may send ahead of an unanswered request (pipelining); above it: cut.
   uint32_t pipeline_bytes_max = 64 << 10;
@@ -93,8 +112,10 @@ struct HttpLimits {
   base::Duration idle_time_max = base::Seconds(75);  // between requests, and before the first: cut
   base::Duration write_stall_max = base::Seconds(30);  // socket takes nothing for so long: cut
   base::Duration linger_max = base::Seconds(2);        // reads off the rest before closing
-  uint32_t connections_max = 1024;                     // above it: 503 with Retry-After, closed
-  uint32_t retry_after_s = 2;                          // on 503, also while draining
+  // Above it a new connection takes the place of the one that has waited longest without having
+  // sent a whole header; where every one has, the new one gets 503 with Retry-After.
+  uint32_t connections_max = 1024;
+  uint32_t retry_after_s = 2;  // on 503, also while draining
 };
 
 struct HttpServerOptions {
@@ -110,11 +131,12 @@ struct HttpServerOptions {
 struct HttpServerStats {
   uint64_t connections_open = 0;
   uint64_t connections_accepted = 0;
-  uint64_t connections_refused = 0;  // connections_max
-  uint64_t requests = 0;             // handed to the handler
-  uint64_t refusals = 0;             // answered by net itself
-  uint64_t disconnects = 0;          // left before the answer was complete
-  uint64_t write_stalls = 0;         // cut: output_bytes_max or write_stall_max
+  uint64_t connections_refused = 0;    // connections_max, none could be closed
+  uint64_t connections_displaced = 0;  // closed for a new one, without a whole header
+  uint64_t requests = 0;               // handed to the handler
+  uint64_t refusals = 0;               // answered by net itself, or before their body
+  uint64_t disconnects = 0;            // left before the answer was complete
+  uint64_t write_stalls = 0;           // cut: output_bytes_max or write_stall_max
 };
 
 // A resource type; destroying it is Shutdown. Half-close: a client that shuts down its sending side

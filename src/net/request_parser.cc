@@ -72,6 +72,13 @@ void RequestParser::Discard() {
   request_ = {};
 }
 
+RequestParser::Phase RequestParser::LimitBody(uint64_t bytes_max) {
+  CHECK(phase_ == Phase::kBody);
+  const bool fits =
+      chunks_ ? chunks_->Limit(bytes_max) : request_.body.size() + body_bytes_left_ <= bytes_max;
+  return fits ? phase_ : Refuse(413, "The body is too large.");
+}
+
 HttpRequest RequestParser::TakeRequest() {
   CHECK(phase_ == Phase::kDone);
   return std::move(request_);
