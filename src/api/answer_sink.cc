@@ -254,6 +254,8 @@ void AnswerSink::OnFinish(uint32_t prompt, uint32_t sample_index, const engine::
 
   if (finish.reason == FinishReason::kError) {
     Abort(finish.status.ok() ? base::Internal("the generator gave no reason") : finish.status);
+  } else if (finish.reason == FinishReason::kCancelled && withdrawn_.load()) {
+    Abort(Status(base::Code::kCancelled, "the answer was cancelled by who asked for it"));
   } else if (finish.reason == FinishReason::kCancelled) {
     Abort(Status(base::Code::kUnavailable, "the answer was cut off: the server is stopping")
               .WithReason("server_stopping"));

@@ -96,6 +96,9 @@ class AnswerSink final {
   // The generator did not take the prompts from `first` on, so no events of theirs will come. With
   // first = 0 this is Fail.
   void NotSubmitted(uint32_t first, const base::Status& status);
+  // Who asked wants the answer no more, and the generator is about to be told: what cuts it off is
+  // not ours. Thread: any; never waits.
+  void Withdraw() { withdrawn_.store(true); }
   // Whether the answer has ended already: what is still to come is for nobody.
   bool given_up();
 
@@ -170,6 +173,7 @@ class AnswerSink final {
   std::optional<tenancy::Reservation> held_ GUARDED_BY(mutex_);
   std::unique_ptr<AnswerCopy> copy_ GUARDED_BY(mutex_);  // null: none is wanted, or no more
   Summary summary_ GUARDED_BY(mutex_);
+  std::atomic<bool> withdrawn_{false};
   std::atomic<int64_t> last_sent_ns_;  // KeepAlive looks before it locks
 };
 

@@ -56,6 +56,7 @@ void LiveRequests::ClientLeft(RequestId id) {
     const auto entry = entries_.find(Key(id));
     if (entry == entries_.end()) return;
     entry->second.client_left = true;
+    if (entry->second.sink != nullptr) entry->second.sink->Withdraw();
     prompts = entry->second.prompts;
   }
   Cancel(id, prompts);

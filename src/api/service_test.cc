@@ -169,6 +169,36 @@ TEST(Service, BodyMustBeDeclaredAsJson) {
   EXPECT_EQ(Send(fixture, HttpMethod::kPost, "/v1/chat/completions", body, utf8).status, 200);
 }
 
+TEST(Service, AnAnswerThatItsCallerCancelsIsNoFaultOfTheServers) {
+  for (const bool removed : {false, true}) {
+    ServiceFixture fixture([](const engine::Request&, uint32_t) {
+      return FakeAnswer{.tokens = ByteTokens("hel", false)};
+    });
+    const json asked = {{"model", "fake"}, {"input", "hi"}, {"background", true}};
+    const net::HttpResponse queued =
+        Send(fixture, HttpMethod::kPost, "/v1/responses", asked.dump());
+    ASSERT_EQ(queued.status, 200) << queued.body;
+    const std::string path = "/v1/responses/" + json::parse(queued.body)["id"].get<std::string>();
+    const net::HttpResponse ended = removed ? Send(fixture, HttpMethod::kDelete, path)
+                                            : Send(fixture, HttpMethod::kPost, path + "/cancel");
+    EXPECT_EQ(ended.status, 200) << ended.body;
+    fixture.WaitIdle();
+    EXPECT_EQ(fixture.metrics.api.requests.At("/v1/responses", "499").value(), 1u);
+    EXPECT_EQ(fixture.metrics.api.requests.At("/v1/responses", "503").value(), 0u);
+  }
+}
+
+TEST(Service, WhatTheServersEndCutsOffIs503) {
+  ServiceFixture fixture([](const engine::Request&, uint32_t) {
+    return FakeAnswer{.tokens = ByteTokens("hel", false)};
+  });
+  const json asked = {{"model", "fake"}, {"input", "hi"}, {"background", true}};
+  ASSERT_EQ(Send(fixture, HttpMethod::kPost, "/v1/responses", asked.dump()).status, 200);
+  fixture.service.Stop();
+  EXPECT_EQ(fixture.metrics.api.requests.At("/v1/responses", "503").value(), 1u);
+  EXPECT_EQ(fixture.metrics.api.requests.At("/v1/responses", "499").value(), 0u);
+}
+
 TEST(Service, RequestIdIsTheClientsWhenItIsHarmless) {
   ServiceFixture fixture(SayHello());
   EXPECT_EQ(fixture.Get("/health", {{"X-Request-Id", "abc-1.2_3"}}).headers.Get("X-Request-Id"),
