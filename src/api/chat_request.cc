@@ -130,6 +130,20 @@ Status RefuseUnlessNull(const JsonValue& value, const std::string& path, Draft&)
   return value.is_null() ? base::OkStatus() : Refuse(path, "leave it out");
 }
 
+// OpenAI's default, which every answer here has.
+Status RefuseVerbosity(const JsonValue& value, const std::string& path, Draft&) {
+  const bool medium = value.kind == JsonKind::kString && value.text == "medium";
+  if (value.is_null() || medium) return base::OkStatus();
+  return Refuse(path, "no model here knows another than \"medium\"");
+}
+
+// Where the chat format does not reason: asking for no reasoning asks for nothing.
+Status RefuseReasoning(const JsonValue& value, const std::string& path, std::string_view none) {
+  const bool harmless = value.is_null() || (value.kind == JsonKind::kString && value.text == none);
+  if (harmless) return base::OkStatus();
+  return Refuse(path, "this model does not reason that way; leave it out");
+}
+
 Status ReadToolList(const JsonValue& value, const std::string& path, Draft& draft) {
   if (!draft.limits.abilities.tools) return RefuseUnlessEmpty(value, path, draft);
   ASSIGN_OR_RETURN(draft.request.input.tools, ReadTools(value, path));
@@ -142,13 +156,17 @@ Status ReadChoice(const JsonValue& value, const std::string& path, Draft& draft)
 }
 
 Status ReadReasoningEffort(const JsonValue& value, const std::string& path, Draft& draft) {
-  if (!draft.limits.abilities.reasoning) return RefuseUnlessNull(value, path, draft);
+  if (!draft.limits.abilities.reasoning) return RefuseReasoning(value, path, "none");
   ASSIGN_OR_RETURN(draft.request.input.effort, ReadEffort(value, path));
   return base::OkStatus();
 }
 
 Status ReadThinkingMode(const JsonValue& value, const std::string& path, Draft& draft) {
-  if (!draft.limits.abilities.reasoning) return RefuseUnlessNull(value, path, draft);
+  if (!draft.limits.abilities.reasoning) {
+    const JsonValue* type = value.Find("type");
+    if (type == nullptr || value.members.size() > 1) return RefuseUnlessNull(value, path, draft);
+    return RefuseReasoning(*type, path, "disabled");
+  }
   return ReadThinking(value, path, draft.request.input);
 }
 
@@ -199,7 +217,7 @@ constexpr Field kFields[] = {
     {"modalities", RefuseModalities},
     {"store", RefuseTrue},
     {"audio", RefuseUnlessNull},
-    {"verbosity", RefuseUnlessNull},
+    {"verbosity", RefuseVerbosity},
     {"web_search_options", RefuseUnlessNull},
 };
 

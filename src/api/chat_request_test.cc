@@ -217,6 +217,11 @@ TEST(ChatRequest, RefusesWhatItCannotHonourOrDoesNotKnow) {
       {R"("modalities":["text","audio"])", "modalities"},
       {R"("audio":{})", "audio"},
       {R"("store":true)", "store"},
+      {R"("verbosity":"high")", "verbosity"},
+      {R"("verbosity":1)", "verbosity"},
+      {R"("function_call":{"name":"f"})", "function_call"},
+      {R"("thinking":{"type":"enabled"})", "thinking"},
+      {R"("thinking":{"type":"disabled","budget_tokens":9})", "thinking"},
       {R"("reasoning_effort":"high")", "reasoning_effort"},
       {R"("web_search_options":{})", "web_search_options"},
       // Unknown names.
@@ -234,11 +239,45 @@ TEST(ChatRequest, TakesWhatAsksForNothing) {
            R"("response_format":{"type":"text"},"modalities":["text"],"store":false)",
            R"("audio":null,"reasoning_effort":null,"service_tier":"auto","prompt_cache_key":"k")",
            R"("max_tokens":5,"max_completion_tokens":5)",
+           R"("reasoning_effort":"none","thinking":{"type":"disabled"})",
            R"("stop":null,"logit_bias":null,"stop_token_ids":null,"stream_options":null)",
            R"("stop":"x","top_logprobs":0,"prediction":{"type":"content","content":"x"})",
        }) {
     auto request = Parse(members);
     EXPECT_TRUE(request.ok()) << members << ": " << request.status().ToString();
+  }
+}
+
+// Clients that send every field of OpenAI's reference as it is when left out. Of each field that is
+// refused otherwise: the default of the reference, or null where that has none.
+TEST(ChatRequest, TakesOpenAIsDefaultOfEveryRefusedField) {
+  for (const char* member : {R"("functions":[])",
+                             R"("function_call":"none")",
+                             R"("function_call":"auto")",
+                             R"("modalities":["text"])",
+                             R"("store":false)",
+                             R"("audio":null)",
+                             R"("verbosity":"medium")",
+                             R"("web_search_options":null)",
+                             R"("tools":[])",
+                             R"("tool_choice":"none")",
+                             R"("tool_choice":"auto")",
+                             R"("parallel_tool_calls":true)",
+                             R"("service_tier":"auto")",
+                             R"("service_tier":"default")",
+                             R"("n":1)",
+                             R"("frequency_penalty":0)",
+                             R"("presence_penalty":0)",
+                             R"("logit_bias":null)",
+                             R"("logprobs":false)",
+                             R"("temperature":1)",
+                             R"("top_p":1)",
+                             R"("stop":null)",
+                             R"("stream":false)",
+                             R"("stream_options":null)",
+                             R"("reasoning_effort":"none")"}) {
+    auto request = Parse(member);
+    EXPECT_TRUE(request.ok()) << member << ": " << request.status().ToString();
   }
 }
 
