@@ -268,6 +268,7 @@ void HttpConnection::Dispatch() {
 }
 
 void HttpConnection::Refuse(int status, std::string_view message) {
+  core_->refusals.fetch_add(1, std::memory_order_relaxed);
   HttpResponse response = core_->handler.FormatRefusal({status, message});
   if ((status == 503 || status == 429) && response.headers.Count("Retry-After") == 0) {
     response.headers.Add("Retry-After", std::to_string(core_->options.limits.retry_after_s));
@@ -281,7 +282,6 @@ void HttpConnection::AnswerAndClose(HttpResponse response) {
   phase_ = Phase::kRefusing;
   CountBody(0);
   parser_.Discard();
-  core_->refusals.fetch_add(1, std::memory_order_relaxed);
   own_output_ += RenderHead(response.status, response.headers, response.body.size(), false, false,
                             HttpDate(base::SystemClock().UnixSeconds()));
   if (!is_head) own_output_ += response.body;

@@ -134,7 +134,7 @@ struct HttpServerStats {
   uint64_t connections_refused = 0;    // connections_max, none could be closed
   uint64_t connections_displaced = 0;  // closed for a new one, without a whole header
   uint64_t requests = 0;               // handed to the handler
-  uint64_t refusals = 0;               // answered by net itself, or before their body
+  uint64_t refusals = 0;               // answered by net itself
   uint64_t disconnects = 0;            // left before the answer was complete
   uint64_t write_stalls = 0;           // cut: output_bytes_max or write_stall_max
 };

