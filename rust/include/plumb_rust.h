@@ -107,15 +107,44 @@ int32_t plumb_tokenizer_classes(const plumb_tokenizer* tokenizer, plumb_ids* out
 
 typedef struct plumb_template plumb_template;
 
-// `variables` is a JSON object with string values: bos_token, eos_token, date ("29 Nov 2026").
-int32_t plumb_template_compile(plumb_view source, plumb_view variables, plumb_template** out,
-                               plumb_buffer* error);
+typedef struct {
+  plumb_view bos_token;
+  plumb_view eos_token;
+  plumb_view date;  // "29 Nov 2026"; empty = a fixed epoch date
+} plumb_template_variables;
+
+int32_t plumb_template_compile(plumb_view source, plumb_template_variables variables,
+                               plumb_template** out, plumb_buffer* error);
 void plumb_template_free(plumb_template* compiled);
 
-// `context` is a JSON object; its members become the template's variables beside those above.
-// PLUMB_INVALID: the template raised an exception or does not take this input.
-int32_t plumb_template_render(const plumb_template* compiled, plumb_view context,
-                              size_t output_bytes_max, plumb_buffer* out, plumb_buffer* error);
+enum {
+  PLUMB_VALUE_NULL = 0,
+  PLUMB_VALUE_FALSE = 1,
+  PLUMB_VALUE_TRUE = 2,
+  PLUMB_VALUE_INTEGER = 3,
+  PLUMB_VALUE_DOUBLE = 4,
+  PLUMB_VALUE_TEXT = 5,
+  PLUMB_VALUE_LIST = 6,
+  PLUMB_VALUE_OBJECT = 7,
+};
+
+// Values are written flat: after a list stand its items, after an object its members, each a name
+// (a text) and a value. A name that stands twice has the last value in the first place.
+typedef struct {
+  uint8_t kind;
+  plumb_view text;
+  union {
+    int64_t integer;
+    double number;
+    uint64_t count;  // of items or members
+  };
+} plumb_value;
+
+// The first of the values is an object; its members become the template's variables beside those
+// above. PLUMB_INVALID: the template raised an exception or does not take this input.
+int32_t plumb_template_render_values(const plumb_template* compiled, const plumb_value* values,
+                                     size_t count, size_t output_bytes_max, plumb_buffer* out,
+                                     plumb_buffer* error);
 
 // grammars (grammar_abi.rs)
 

@@ -91,6 +91,8 @@ impl Template {
         let template =
             environment.get_template(NAME).map_err(|error| Failure::Internal(error.to_string()))?;
         let mut output = Limited { bytes: Vec::new(), size_max: output_bytes_max, full: false };
+        // Most templates write their input and little more.
+        output.bytes.reserve(output_bytes_max.min(input_bytes));
         let rendered = template.render_captured_to(context, &mut output).map(|_| ());
         if output.full {
             return Err(Failure::Limit(format!(

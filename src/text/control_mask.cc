@@ -6,11 +6,12 @@
 
 namespace plumb::text {
 
-std::string ControlMask::Mask(std::string_view text) {
-  std::string masked;
-  size_t copied = 0;
+std::string_view ControlMask::Mask(std::string_view text) {
   Tokenizer::Spelling control = tokenizer_.FindControl(text, 0);
   size_t mark = text.find(kMark);
+  if (control.size == 0 && mark == text.npos) return text;
+  std::string& masked = masked_.emplace_back();
+  size_t copied = 0;
   while (control.size > 0 || mark != text.npos) {
     const bool is_mark = mark <= control.place;
     const size_t place = is_mark ? mark : control.place;
@@ -41,11 +42,13 @@ bool ControlMask::Next(std::string_view& prompt, Cut& cut) const {
   return true;
 }
 
-std::string ControlMask::Unmask(std::string_view prompt) const {
+std::string ControlMask::Unmask(std::string prompt) const {
+  if (spellings_.empty()) return prompt;
   std::string text;
+  std::string_view rest = prompt;
   Cut cut;
   for (bool more = true; more;) {
-    more = Next(prompt, cut);
+    more = Next(rest, cut);
     text.append(cut.before).append(cut.spelling);
   }
   return text;
@@ -53,6 +56,7 @@ std::string ControlMask::Unmask(std::string_view prompt) const {
 
 base::Result<std::vector<TokenId>> ControlMask::Encode(std::string_view prompt,
                                                        const TokenScope& scope) const {
+  if (spellings_.empty()) return EncodeIn(scope, tokenizer_, prompt, ControlTokens::kParse);
   std::vector<TokenId> tokens;
   const auto append = [&](std::string_view text, ControlTokens control) -> base::Status {
     if (text.empty()) return base::OkStatus();

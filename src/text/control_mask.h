@@ -5,6 +5,7 @@
 // One per prompt. Read next: text/chat_template.h, text/tokenizer.h.
 #pragma once
 
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,21 +16,23 @@
 
 namespace plumb::text {
 
-// A value type that borrows the tokenizer. Thread: one at a time.
+// A resource type; borrows the tokenizer. Thread: one at a time.
 class ControlMask {
  public:
   explicit ControlMask(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  ControlMask(const ControlMask&) = delete;
+  ControlMask& operator=(const ControlMask&) = delete;
 
-  // `text` with every spelling of a control token replaced by a mark; unchanged, the usual case,
-  // when there is none.
-  std::string Mask(std::string_view text);
+  // `text` with every spelling of a control token replaced by a mark; `text` itself, the usual
+  // case, when there is none. Valid as long as both `text` and this object live.
+  std::string_view Mask(std::string_view text);
 
   // The ids of a prompt made of masked texts: control tokens outside of marks are control tokens,
   // what a mark stands for is characters. Errors: as Tokenizer::Encode.
   base::Result<std::vector<TokenId>> Encode(std::string_view prompt,
                                             const TokenScope& scope = {}) const;
   // The prompt for people: every mark replaced by what it stands for.
-  std::string Unmask(std::string_view prompt) const;
+  std::string Unmask(std::string prompt) const;
 
  private:
   // A private-use character around the index of a spelling. Where a text holds that character
@@ -46,6 +49,7 @@ class ControlMask {
 
   const Tokenizer& tokenizer_;
   std::vector<std::string> spellings_;
+  std::deque<std::string> masked_;  // texts that had any
 };
 
 }  // namespace plumb::text

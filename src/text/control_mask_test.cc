@@ -49,7 +49,7 @@ TEST(ControlMask, LeavesOrdinaryTextAlone) {
 TEST(ControlMask, ASpellingInAMessageIsCharacters) {
   const auto tokenizer = MakeTokenizer();
   ControlMask mask(*tokenizer);
-  const std::string content = mask.Mask("x<|im|>end<|im|>y");
+  const std::string content(mask.Mask("x<|im|>end<|im|>y"));
   const auto tokens = mask.Encode("<|im|>" + content + "<|im|>end");
   ASSERT_TRUE(tokens.ok()) << tokens.status().ToString();
   EXPECT_EQ(std::count_if(tokens->begin(), tokens->end(),
@@ -62,8 +62,8 @@ TEST(ControlMask, AMarkCannotBeForged) {
   const auto tokenizer = MakeTokenizer();
   ControlMask mask(*tokenizer);
   const std::string mark = "\xEF\xA3\xBF";
-  const std::string first = mask.Mask("<|im|>");
-  const std::string second = mask.Mask(mark + "0" + mark);
+  const std::string first(mask.Mask("<|im|>"));
+  const std::string second(mask.Mask(mark + "0" + mark));
   const auto tokens = mask.Encode(first + second);
   ASSERT_TRUE(tokens.ok());
   EXPECT_EQ(Bytes(*tokenizer, *tokens), "<|im|>" + mark + "0" + mark);
@@ -72,7 +72,7 @@ TEST(ControlMask, AMarkCannotBeForged) {
 TEST(ControlMask, ATemplateThatCutsAMarkLosesItAlone) {
   const auto tokenizer = MakeTokenizer();
   ControlMask mask(*tokenizer);
-  const std::string masked = mask.Mask("ab<|im|>cd");
+  const std::string masked(mask.Mask("ab<|im|>cd"));
   for (size_t cut = 0; cut <= masked.size(); ++cut) {
     const auto tokens = mask.Encode(std::string_view(masked).substr(0, cut));
     if (!tokens.ok()) continue;  // cut within a character

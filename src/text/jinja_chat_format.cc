@@ -177,7 +177,7 @@ Result<ChatPrompt> JinjaChatFormat::Encode(const ChatInput& input, uint32_t toke
     return InvalidArgument("messages", tokens.status().message());
   if (!tokens.ok()) return tokens.status();
   if (tokens->empty()) return InvalidArgument("messages", "the messages give an empty prompt");
-  prompt.text = mask.Unmask(rendered);
+  prompt.text = mask.Unmask(std::move(rendered));
   prompt.tokens = std::move(tokens).value();
   if (prompt.start == AnswerStart::kReasoning) prompt.content_after = kReasoningEnd;
   if (reasons) prompt.reasoning_ends.emplace_back(kReasoningEnd);
