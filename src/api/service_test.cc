@@ -23,9 +23,10 @@ net::HttpHeaders Bearer(const std::string& key) {
   return {{"Authorization", "Bearer " + key}, {"Content-Type", "application/json"}};
 }
 
+const net::HttpHeaders kJsonType = {{"Content-Type", "application/json"}};
+
 net::HttpResponse Send(ServiceFixture& fixture, HttpMethod method, const std::string& path,
-                       const std::string& body = "",
-                       net::HttpHeaders headers = {{"Content-Type", "application/json"}}) {
+                       const std::string& body = "", net::HttpHeaders headers = kJsonType) {
   FakeClient client;
   fixture.Send(client, method, path, body, std::move(headers));
   return client.Wait();
@@ -175,8 +176,9 @@ TEST(Service, AnAnswerThatItsCallerCancelsIsNoFaultOfTheServers) {
       return FakeAnswer{.tokens = ByteTokens("hel", false)};
     });
     const json asked = {{"model", "fake"}, {"input", "hi"}, {"background", true}};
-    const net::HttpResponse queued =
-        Send(fixture, HttpMethod::kPost, "/v1/responses", asked.dump());
+    FakeClient client;  // its exchange is kept until the answer has ended
+    fixture.Send(client, HttpMethod::kPost, "/v1/responses", asked.dump(), kJsonType);
+    const net::HttpResponse queued = client.Wait();
     ASSERT_EQ(queued.status, 200) << queued.body;
     const std::string path = "/v1/responses/" + json::parse(queued.body)["id"].get<std::string>();
     const net::HttpResponse ended = removed ? Send(fixture, HttpMethod::kDelete, path)
@@ -193,7 +195,9 @@ TEST(Service, WhatTheServersEndCutsOffIs503) {
     return FakeAnswer{.tokens = ByteTokens("hel", false)};
   });
   const json asked = {{"model", "fake"}, {"input", "hi"}, {"background", true}};
-  ASSERT_EQ(Send(fixture, HttpMethod::kPost, "/v1/responses", asked.dump()).status, 200);
+  FakeClient client;  // as above
+  fixture.Send(client, HttpMethod::kPost, "/v1/responses", asked.dump(), kJsonType);
+  ASSERT_EQ(client.Wait().status, 200);
   fixture.service.Stop();
   EXPECT_EQ(fixture.metrics.api.requests.At("/v1/responses", "503").value(), 1u);
   EXPECT_EQ(fixture.metrics.api.requests.At("/v1/responses", "499").value(), 0u);

@@ -35,10 +35,9 @@ void AddDataOptions(OptionTable& table, ServeSettings& settings) {
 
 void AllowUploads(const ServeSettings& settings, net::HttpLimits& limits) {
   if (settings.data_dir.empty()) return;
-  const uint64_t bytes_max = settings.file_bytes + kFormBytesMax;
-  limits.body_limits.push_back({.path = std::string(api::kFilesRoute),
-                                .bytes_max = std::max(bytes_max, limits.body_bytes_max),
-                                .time_max = kUploadTimeMax});
+  const uint64_t bytes_max = std::max(settings.file_bytes + kFormBytesMax, limits.body_bytes_max);
+  limits.body_limits.push_back(
+      {.path = std::string(api::kFilesRoute), .bytes_max = bytes_max, .time_max = kUploadTimeMax});
   // One caller has half of all: room for an upload and its other requests. Two that upload leave
   // the third as much as there is without uploads.
   limits.bodies_bytes_max += 2 * bytes_max;

@@ -3,8 +3,8 @@
 # allows and forbids, and checks statuses, content types, headers, bodies and events of streams.
 # Usage: tests/schemathesis/run.sh [--minutes N (5)] [--seed N (1)]
 # A scripted generator answers; files and batches are kept in a folder that goes with the server.
-# Not used: positive_data_acceptance, since fields exclude each other in ways that no schema can say; an
-# operation without a 2xx fails the run. Reports: build/schemathesis/. Binaries: $PLUMB_BUILD.
+# Not used: positive_data_acceptance, since fields exclude each other. An operation without a 2xx
+# fails the run. Reports: build/schemathesis/. Binaries: $PLUMB_BUILD.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

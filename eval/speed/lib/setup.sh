@@ -45,7 +45,7 @@ find_llamacpp() {
   local folder=$SPEED_CACHE/llama.cpp build=build tool lock
   local -a instructions=(-DGGML_NATIVE=ON)
   if [[ ${PLUMB_KERNELS:-auto} == avx2 ]]; then
-    build=build-avx2
+    build='build-avx2'
     instructions=(-DGGML_NATIVE=OFF -DGGML_AVX=ON -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON
       -DGGML_BMI2=ON)
   fi

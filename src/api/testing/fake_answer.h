@@ -61,4 +61,23 @@ struct FakeSample {
   bool finished = false;
 };
 
+// Ends it: what is held back of its text, and why. One that is given up before its first token has
+// run on no weights.
+inline void FinishSample(const engine::Request& request, FakeSample& sample,
+                         engine::FinishReason reason, engine::TokenEvent& event) {
+  const auto output = sample.matcher.Push(sample.detokenizer.Finish());
+  event.text += output.text + sample.matcher.Finish();
+  const bool good =
+      reason == engine::FinishReason::kStop || reason == engine::FinishReason::kLength;
+  event.finish = engine::Finish{
+      .reason = reason,
+      .status = {},
+      .stop = {},
+      .prompt_tokens = static_cast<uint32_t>(request.prompt.size()),
+      .completion_tokens = sample.sent,
+      .cached_tokens = 0,
+      .weights_version = good || sample.sent > 0 ? 1u : 0u,
+  };
+}
+
 }  // namespace plumb::api::testing

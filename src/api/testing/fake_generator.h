@@ -185,7 +185,7 @@ class FakeGenerator final : public engine::Generator {
     const bool embeds = live.request.pooling != engine::Pooling::kNone;
     if (embeds && !live.cancelled && sample.answer.failure.ok()) {
       event.embedding = FakeEmbedding(live.request);
-      Finish(live, sample, engine::FinishReason::kStop, event);
+      FinishSample(live.request, sample, engine::FinishReason::kStop, event);
       return event;
     }
     const bool describes = live.request.prompt_logprobs && sample_index == 0 && sample.sent == 0;
@@ -200,13 +200,13 @@ class FakeGenerator final : public engine::Generator {
       if (sample.sent == sample.answer.tokens.size()) break;
       PushToken(live, sample, sample.answer.tokens[sample.sent], event);
       if (!event.finish && sample.sent == sampling.tokens_max)
-        Finish(live, sample, engine::FinishReason::kLength, event);
+        FinishSample(live.request, sample, engine::FinishReason::kLength, event);
     }
     if (event.finish) return event;
     if (live.cancelled) {
-      Finish(live, sample, engine::FinishReason::kCancelled, event);
+      FinishSample(live.request, sample, engine::FinishReason::kCancelled, event);
     } else if (sample.sent == sample.answer.tokens.size() && !sample.answer.failure.ok()) {
-      Finish(live, sample, engine::FinishReason::kError, event);
+      FinishSample(live.request, sample, engine::FinishReason::kError, event);
       event.finish->status = sample.answer.failure;
     }
     return event;
@@ -221,29 +221,12 @@ class FakeGenerator final : public engine::Generator {
     const auto ends = tokenizer_.end_tokens();
     const bool end = std::find(ends.begin(), ends.end(), token) != ends.end();
     if (end && !sampling.ignore_end)
-      return Finish(live, sample, engine::FinishReason::kStop, event);
+      return FinishSample(live.request, sample, engine::FinishReason::kStop, event);
     auto output = sample.matcher.Push(sample.detokenizer.Push(token));
     event.text += output.text;
     if (!output.stop_index) return;
-    Finish(live, sample, engine::FinishReason::kStop, event);
+    FinishSample(live.request, sample, engine::FinishReason::kStop, event);
     event.finish->stop = sample.stop_strings[*output.stop_index];
-  }
-
-  static void Finish(const Live& live, Sample& sample, engine::FinishReason reason,
-                     engine::TokenEvent& event) {
-    auto output = sample.matcher.Push(sample.detokenizer.Finish());
-    event.text += output.text + sample.matcher.Finish();
-    const bool good =
-        reason == engine::FinishReason::kStop || reason == engine::FinishReason::kLength;
-    event.finish = engine::Finish{
-        .reason = reason,
-        .status = {},
-        .stop = {},
-        .prompt_tokens = static_cast<uint32_t>(live.request.prompt.size()),
-        .completion_tokens = sample.sent,
-        .cached_tokens = 0,
-        .weights_version = good || sample.sent > 0 ? 1u : 0u,  // given up before it began: 0
-    };
   }
 
   const text::Tokenizer& tokenizer_;
