@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/random.h"
@@ -68,8 +69,11 @@ Result<std::string> StoredRecord::Text(std::string_view name) const {
 
 Result<int64_t> StoredRecord::Integer(std::string_view name, IntegerRange range) const {
   const JsonValue* value = root_.Find(name);
-  if (value == nullptr) return 0;
-  ASSIGN_OR_RETURN(const auto number, ReadInteger(*value, std::string(name), range));
+  std::optional<int64_t> number;
+  if (value != nullptr) {
+    ASSIGN_OR_RETURN(number, ReadInteger(*value, std::string(name), range));
+  }
+  if (!number && range.min > 0) return InvalidArgument(std::string(name), "missing");
   return number.value_or(0);
 }
 

@@ -29,8 +29,8 @@ bool IsStoredId(std::string_view text, std::string_view prefix);
 
 std::string HexOf(const base::Hash256& hash);
 
-// A record's members. Absent ones read as "", 0 and so on, since null is absent here too. Errors:
-// kInvalidArgument with the member's name. A value type.
+// A record's members. Absent ones read as "" and, where the range begins at 0 or below, as 0, since
+// null is absent here too. Errors: kInvalidArgument with the member's name. A value type.
 class StoredRecord {
  public:
   static base::Result<StoredRecord> Parse(std::string_view text);

@@ -5,7 +5,6 @@
 // written as it was read.
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -13,6 +12,8 @@
 #include "api/batch_calls.h"
 #include "api/batch_input.h"
 #include "api/batch_record.h"
+#include "api/json.h"
+#include "api/json_writer.h"
 #include "api/multipart.h"
 #include "base/check.h"
 #include "refusal.h"
@@ -55,7 +56,11 @@ void CheckLine(std::string_view text) {
   const auto read = api::ReadBatchLine(text, "/v1/chat/completions", {});
   if (const auto* line = std::get_if<api::BatchLine>(&read)) {
     CHECK(!line->custom_id.empty() && line->custom_id.size() <= api::kCustomIdBytesMax);
-    CHECK(nlohmann::json::accept(line->body)) << line->body;
+    const auto body = api::ParseJson(line->body);
+    CHECK(body.ok()) << line->body;
+    std::string again;
+    api::AppendJson(again, *body);
+    CHECK(again == line->body) << line->body;
     CHECK(line->body.find('\n') == line->body.npos);
   } else {
     CHECK(!std::get<api::BatchError>(read).code.empty());
