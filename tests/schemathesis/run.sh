@@ -52,25 +52,18 @@ coproc SERVER { exec "$server" --deepseek --key "$key"; }
 server_pid=$SERVER_PID
 read -r url <&"${SERVER[0]}"
 
-# lines COUNT: a batch's input.
-lines() {
-  local i
-  for ((i = 0; i < $1; ++i)); do
-    echo "{\"custom_id\": \"$i\", \"method\": \"POST\"," \
-      '"url": "/v1/chat/completions", "body":' \
-      '{"model": "scripted", "messages": [{"role": "user", "content": "markdown"}]}}'
-  done
-}
-# upload COUNT: that, as a file; says its id.
+# upload WORD: a batch's input that asks so; says the file's id.
 upload() {
-  lines "$1" | curl -sf "${url}v1/files" -H "Authorization: Bearer $key" -F purpose=batch \
-    -F "file=@-;filename=batch.jsonl" |
+  local body='{"model": "scripted", "messages": [{"role": "user", "content": "'$1'"}]}'
+  echo '{"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": '"$body}" |
+    curl -sf "${url}v1/files" -H "Authorization: Bearer $key" -F purpose=batch \
+      -F "file=@-;filename=batch.jsonl" |
     python3 -c 'import json, sys; print(json.load(sys.stdin)["id"])'
 }
-# Files of other names are refused by right. A batch of many lines can be cancelled before its end.
-PLUMB_SCHEMATHESIS_FILE=$(upload 1)
-PLUMB_SCHEMATHESIS_LONG_FILE=$(upload 2000)
-export PLUMB_SCHEMATHESIS_FILE PLUMB_SCHEMATHESIS_LONG_FILE
+# Files of other names are refused by right; a batch that never ends can be cancelled.
+PLUMB_SCHEMATHESIS_FILE=$(upload hello)
+PLUMB_SCHEMATHESIS_ENDLESS_FILE=$(upload forever)
+export PLUMB_SCHEMATHESIS_FILE PLUMB_SCHEMATHESIS_ENDLESS_FILE
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$here SCHEMATHESIS_HOOKS=hooks
 export PLUMB_SCHEMATHESIS_MODELS='["scripted", "scripted-alias"]'
 export PLUMB_SCHEMATHESIS_STATUSES=$work/statuses.json PLUMB_SCHEMATHESIS_SEED=$seed
