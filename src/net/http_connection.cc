@@ -17,7 +17,6 @@ namespace {
 constexpr size_t kReadBytes = 64 << 10;  // at once, on the stack
 // Of a file, in one go: what is not in memory is read on the I/O thread, beside other connections.
 constexpr uint64_t kFileBytesAtOnce = 128u << 10;
-constexpr std::string_view kStopping = "The server is stopping; retry later or elsewhere.";
 
 // Thin: the destructor is what an Outbox cannot have, since the connection shares it.
 class Exchange final : public HttpExchange {
@@ -213,13 +212,17 @@ void HttpConnection::ReceiveBody() {
   Flush();
 }
 
+// Whether the request comes too late; it has been refused then.
+bool HttpConnection::RefusesToDrain(const HttpRequest& request) {
+  if (!*core_->draining || Contains(core_->options.drain_paths, request.path)) return false;
+  Refuse(503, "The server is stopping; retry later or elsewhere.");
+  return true;
+}
+
 // Asks whether the body is to be received at all. False when not, which has been dealt with.
 bool HttpConnection::Admit() {
   const HttpRequest& head = parser_.head();
-  if (*core_->draining && !Contains(core_->options.drain_paths, head.path)) {
-    Refuse(503, kStopping);
-    return false;
-  }
+  if (RefusesToDrain(head)) return false;
   HttpAdmission admission = core_->handler.Admit(head);
   if (admission.answer) {
     AnswerAndClose(*std::move(admission.answer));
@@ -246,9 +249,7 @@ void HttpConnection::Dispatch() {
   HttpRequest request = parser_.TakeRequest();
   request.peer = peer_;
   const bool drains = *core_->draining;
-  if (drains && !Contains(core_->options.drain_paths, request.path)) {
-    return Refuse(503, kStopping);
-  }
+  if (RefusesToDrain(request)) return;
   phase_ = Phase::kAnswering;
   core_->requests.fetch_add(1, std::memory_order_relaxed);
   if (!drains) {

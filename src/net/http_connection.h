@@ -79,6 +79,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void CloseIfClosable();
   void Dispatch();
   void ReceiveBody();
+  bool RefusesToDrain(const HttpRequest& request);
   bool Admit();
   BodyLedger::Verdict CountBody(uint64_t bytes);
 

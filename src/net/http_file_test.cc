@@ -11,8 +11,6 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kGetEcho = "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n";
-
 TEST(HttpFile, SendsAFileAfterTheBody) {
   const base::ScratchFolder scratch;
   std::string content;

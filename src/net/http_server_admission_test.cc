@@ -17,9 +17,6 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-constexpr std::string_view kGetHold = "GET /hold HTTP/1.1\r\nHost: h\r\n\r\n";
-constexpr std::string_view kGetEcho = "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n";
-
 TEST(HttpAdmission, BoundsAllBodiesTogether) {
   TestHandler handler;
   auto server = StartTestServer({.limits = {.bodies_bytes_max = 100}}, handler);

@@ -43,12 +43,12 @@ class RequestParser {
 
   // Valid in kRefused.
   const HttpRefusal& refusal() const { return refusal_; }
-  // Valid from kBody on.
   // Valid in kBody: everything but the body, of which there may be a part. In other phases a
   // request that asks for nothing.
   const HttpRequest& head() const { return request_; }
   // In kBody: refuses this body when it is, or becomes, larger.
   Phase LimitBody(uint64_t bytes_max);
+  // Valid from kBody on.
   bool expects_continue() const { return expects_continue_; }  // Expect: 100-continue, and a body
   base::Duration body_time_max() const { return body_time_max_; }
   bool keep_alive() const { return keep_alive_; }

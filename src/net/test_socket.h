@@ -22,6 +22,9 @@
 namespace plumb::net {
 
 constexpr int kWaitMaxSeconds = 20;
+// What TestHandler keeps, and what it answers at once.
+constexpr std::string_view kGetHold = "GET /hold HTTP/1.1\r\nHost: h\r\n\r\n";
+constexpr std::string_view kGetEcho = "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n";
 
 class TestSocket {
  public:
