@@ -330,8 +330,7 @@ Status DecideThinking(Draft& draft, bool given) {
 Status CheckTools(Draft& draft) {
   text::ChatInput& input = draft.request.input;
   ASSIGN_OR_RETURN(input.tools, OfferedTools(draft.tools, draft.content.tool_changes));
-  const bool forced = input.tool_choice == text::ToolChoice::kRequired ||
-                      input.tool_choice == text::ToolChoice::kNamed;
+  const bool forced = text::MustCall(input.tool_choice);
   if (forced && input.tools.empty())
     return InvalidArgument("tool_choice", "a call is asked for, and there are no tools");
   if (input.tool_choice == text::ToolChoice::kNamed &&

@@ -276,9 +276,7 @@ Status ReadResponsesToolChoice(const JsonValue& value, const std::string& path,
   } else {
     return WrongKind(value, path, "a string or an object");
   }
-  const bool must = input.tool_choice == text::ToolChoice::kRequired ||
-                    input.tool_choice == text::ToolChoice::kNamed;
-  if (must && !abilities.tools)
+  if (text::MustCall(input.tool_choice) && !abilities.tools)
     return InvalidArgument(path,
                            "this model calls no tools that way; only \"none\" and \"auto\" "
                            "are taken");

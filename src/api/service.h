@@ -149,8 +149,8 @@ class Service final : public net::HttpHandler {
   void ServeModel(Call call);
   void ServeMetrics(Call call);
   base::Status Ready() const;
-  // The file, when there is one, follows the body.
   void CountAndName(const Call& call, net::HttpResponse& response);
+  // The file, when there is one, follows the body.
   void Answer(Call& call, net::HttpResponse response,
               std::shared_ptr<const base::MappedFile> file = nullptr);
   void Refuse(Call& call, ErrorShape shape, ApiError error);

@@ -51,6 +51,10 @@ enum class ToolChoice : uint8_t {
   kRequired,  // at least one call
   kNamed,     // a call of ChatInput::tool_name
 };
+// Whether the answer holds a call, whatever the model likes.
+constexpr bool MustCall(ToolChoice choice) {
+  return choice == ToolChoice::kRequired || choice == ToolChoice::kNamed;
+}
 
 struct ChatInput {
   std::vector<ChatMessage> messages;

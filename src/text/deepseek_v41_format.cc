@@ -57,8 +57,7 @@ base::Result<ChatPrompt> DeepseekV41Format::Encode(const ChatInput& input, uint3
   }
   ASSIGN_OR_RETURN(prompt.grammar, ToolGrammar(CallSyntax::kDsml, input, prompt.start));
   prompt.one_call = prompt.calls && !input.parallel_tool_calls;
-  prompt.must_call = prompt.calls && (input.tool_choice == ToolChoice::kRequired ||
-                                      input.tool_choice == ToolChoice::kNamed);
+  prompt.must_call = prompt.calls && MustCall(input.tool_choice);
   // Without a grammar, the first call's end is the answer's. The parser holds to one call where
   // that end is left out or spelled otherwise.
   if (prompt.one_call && !prompt.grammar) prompt.stops.emplace_back(kDeepseekInvokeEnd);

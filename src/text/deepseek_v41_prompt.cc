@@ -36,8 +36,7 @@ struct Mode {
 
 base::Result<Mode> DecideMode(const ChatInput& input) {
   Mode mode;
-  mode.forced =
-      input.tool_choice == ToolChoice::kRequired || input.tool_choice == ToolChoice::kNamed;
+  mode.forced = MustCall(input.tool_choice);
   const bool off = input.effort == "none";
   // Nobody has asked for reasoning: then a call that must come comes at once.
   const bool asked = !input.effort.empty() || input.reasoning_tokens_max.has_value();

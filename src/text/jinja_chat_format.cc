@@ -41,7 +41,7 @@ Status CheckTools(const ChatInput& input) {
                            "the name of a tool has 1 to 64 letters, digits, '_' and '-'");
   }
   const bool named = input.tool_choice == ToolChoice::kNamed;
-  if (!named && input.tool_choice != ToolChoice::kRequired) return base::OkStatus();
+  if (!MustCall(input.tool_choice)) return base::OkStatus();
   if (input.tools.empty())
     return InvalidArgument("tool_choice", "tool_choice asks for a call, and there are no tools");
   const bool known =
@@ -86,8 +86,7 @@ Result<Mode> DecideMode(const ChatInput& input, bool calls, bool reasons) {
     RETURN_IF_ERROR(CheckTools(input));
     RETURN_IF_ERROR(CheckResults(input.messages));
     if (input.tool_choice != ToolChoice::kNone) mode.tools = input.tools;
-    mode.forced =
-        input.tool_choice == ToolChoice::kNamed || input.tool_choice == ToolChoice::kRequired;
+    mode.forced = MustCall(input.tool_choice);
   }
   if (!reasons) return mode;
   if (!IsEffort(input.effort)) {

@@ -69,8 +69,7 @@ base::Result<OrderedJson> ToolList(const ChatInput& input) {
 
 base::Result<std::optional<GrammarSpec>> ToolGrammar(CallSyntax syntax, const ChatInput& input,
                                                      AnswerStart start) {
-  const bool must =
-      input.tool_choice == ToolChoice::kNamed || input.tool_choice == ToolChoice::kRequired;
+  const bool must = MustCall(input.tool_choice);
   const bool strict = std::ranges::any_of(input.tools, &ToolSpec::strict);
   // DSML has a text that ends a call, so that a stop string does.
   const bool one = !input.parallel_tool_calls && syntax != CallSyntax::kDsml;
