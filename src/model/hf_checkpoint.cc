@@ -27,6 +27,7 @@ constexpr Bias kQueryKeyValue[] = {{"attn_q.bias", "self_attn.q_proj.bias"},
                                    {"attn_k.bias", "self_attn.k_proj.bias"},
                                    {"attn_v.bias", "self_attn.v_proj.bias"}};
 constexpr Bias kAttentionOutput[] = {{"attn_output.bias", "self_attn.o_proj.bias"}};
+
 // Every layer has these biases, or none has them. One that is missing, or that the reference would
 // not add, changes every answer.
 Status CheckBiases(const HfTensors& tensors, const HfConfig& config, std::span<const Bias> biases,

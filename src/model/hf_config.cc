@@ -37,6 +37,7 @@ constexpr HfArchitecture kArchitectures[] = {
      HfWindows::kLayered, 4096, HfBiases::kByKey},
 };
 constexpr double kGemmaQueryScalar = 256;  // query_pre_attn_scalar, where it is absent
+
 Result<const HfArchitecture*> FindArchitecture(const HfObject& config) {
   std::string name;
   const json* names = config.Find("architectures");
@@ -61,45 +62,44 @@ Result<const HfArchitecture*> FindArchitecture(const HfObject& config) {
 class Translator {
  public:
   Translator(const HfObject& config, const HfArchitecture& row, Metadata& metadata)
-      : config_(config), row_(row), metadata_(metadata) {}
+      : to_{config, row, metadata, out_} {}
+  Translator(const Translator&) = delete;
+  Translator& operator=(const Translator&) = delete;
 
   Status Run(std::string_view name) {
-    out_.architecture = row_.gguf;
-    metadata_.SetText("general.architecture", row_.gguf);
-    metadata_.SetText("general.name", name);
-    out_.adjacent_pairs = row_.gguf == "llama";
-    out_.norms_lack_one = row_.gguf == "gemma3";
+    out_.architecture = to_.row.gguf;
+    to_.metadata.SetText("general.architecture", to_.row.gguf);
+    to_.metadata.SetText("general.name", name);
+    out_.adjacent_pairs = to_.row.gguf == "llama";
+    out_.norms_lack_one = to_.row.gguf == "gemma3";
     RETURN_IF_ERROR(RefuseFeatures());
     RETURN_IF_ERROR(Shape());
     RETURN_IF_ERROR(Biases());
-    const HfTranslation to{config_, row_, metadata_, out_};
-    RETURN_IF_ERROR(TranslateWindows(to));
-    RETURN_IF_ERROR(TranslateRope(to));
+    RETURN_IF_ERROR(TranslateWindows(to_));
+    RETURN_IF_ERROR(TranslateRope(to_));
     RETURN_IF_ERROR(Experts());
-    if (row_.gguf == "gemma3") RETURN_IF_ERROR(Gemma());
+    if (to_.row.gguf == "gemma3") RETURN_IF_ERROR(Gemma());
     return Quantisation();
   }
   HfConfig Take() { return std::move(out_); }
 
  private:
-  std::string Key(std::string_view name) const { return fmt::format("{}.{}", row_.gguf, name); }
-
   Status RefuseFeatures() const {
     for (const char* key : {"hidden_act", "hidden_activation"}) {
-      ASSIGN_OR_RETURN(const auto activation, config_.Text(key));
+      ASSIGN_OR_RETURN(const auto activation, to_.config.Text(key));
       // Gemma's older files say "gelu" under the first key and mean the second.
-      const bool counts = row_.gguf != "gemma3" || key == std::string_view("hidden_activation");
-      if (counts && activation && *activation != row_.activation) {
-        return config_.Refused(key, fmt::format("is \"{}\"; only {} is supported",
-                                                Printable(*activation), row_.activation));
+      const bool counts = to_.row.gguf != "gemma3" || key == std::string_view("hidden_activation");
+      if (counts && activation && *activation != to_.row.activation) {
+        return to_.config.Refused(key, fmt::format("is \"{}\"; only {} is supported",
+                                                   Printable(*activation), to_.row.activation));
       }
     }
     for (const char* key : {"use_bidirectional_attention", "attn_logit_softcapping"}) {
-      const json* value = config_.Find(key);
-      if (value != nullptr && *value != false) return config_.Refused(key, "is not supported");
+      const json* value = to_.config.Find(key);
+      if (value != nullptr && *value != false) return to_.config.Refused(key, "is not supported");
     }
-    ASSIGN_OR_RETURN(const auto causal, config_.Bool("is_causal"));
-    if (!causal.value_or(true)) return config_.Refused("is_causal", "must be true");
+    ASSIGN_OR_RETURN(const auto causal, to_.config.Bool("is_causal"));
+    if (!causal.value_or(true)) return to_.config.Refused("is_causal", "must be true");
     return base::OkStatus();
   }
 
@@ -108,15 +108,15 @@ class Translator {
                          uint64_t max) {
     uint64_t value = 0;
     if (fallback) {
-      ASSIGN_OR_RETURN(const auto given, config_.Unsigned(hf_key));
+      ASSIGN_OR_RETURN(const auto given, to_.config.Unsigned(hf_key));
       value = given.value_or(*fallback);
     } else {
-      ASSIGN_OR_RETURN(value, config_.RequiredUnsigned(hf_key));
+      ASSIGN_OR_RETURN(value, to_.config.RequiredUnsigned(hf_key));
     }
     if (value < 1 || value > max) {
-      return config_.Wrong(hf_key, fmt::format("in [1, {}]", max));
+      return to_.config.Wrong(hf_key, fmt::format("in [1, {}]", max));
     }
-    metadata_.SetUnsigned(Key(key), value);
+    to_.metadata.SetUnsigned(to_.Key(key), value);
     return static_cast<uint32_t>(value);
   }
 
@@ -128,37 +128,38 @@ class Translator {
     ASSIGN_OR_RETURN(out_.heads,
                      Count("num_attention_heads", std::nullopt, "attention.head_count", kHeadsMax));
     // Null means as many as heads, in every class.
-    const bool own = config_.Absent("num_key_value_heads") && row_.kv_heads != 0;
-    ASSIGN_OR_RETURN(out_.kv_heads, Count("num_key_value_heads", own ? row_.kv_heads : out_.heads,
-                                          "attention.head_count_kv", kHeadsMax));
-    const uint32_t head_dim = row_.head_dim != 0 ? row_.head_dim : width / out_.heads;
+    const bool own = to_.config.Absent("num_key_value_heads") && to_.row.kv_heads != 0;
+    ASSIGN_OR_RETURN(out_.kv_heads,
+                     Count("num_key_value_heads", own ? to_.row.kv_heads : out_.heads,
+                           "attention.head_count_kv", kHeadsMax));
+    const uint32_t head_dim = to_.row.head_dim != 0 ? to_.row.head_dim : width / out_.heads;
     ASSIGN_OR_RETURN(out_.head_dim,
                      Count("head_dim", head_dim, "attention.key_length", kHeadDimMax));
-    metadata_.SetUnsigned(Key("attention.value_length"), out_.head_dim);
+    to_.metadata.SetUnsigned(to_.Key("attention.value_length"), out_.head_dim);
     RETURN_IF_ERROR(
         Count("intermediate_size", std::nullopt, "feed_forward_length", kFeedForwardMax));
     RETURN_IF_ERROR(Count("max_position_embeddings", std::nullopt, "context_length", kContextMax));
     RETURN_IF_ERROR(Count("vocab_size", std::nullopt, "vocab_size", kVocabularyMax));
-    ASSIGN_OR_RETURN(const auto epsilon, config_.Number("rms_norm_eps"));
-    if (!epsilon) return config_.Wrong("rms_norm_eps", "there");
-    metadata_.SetNumber(Key("attention.layer_norm_rms_epsilon"), *epsilon);
-    ASSIGN_OR_RETURN(const auto tied, config_.Bool("tie_word_embeddings"));
-    out_.tied_output = tied.value_or(row_.tied);
+    ASSIGN_OR_RETURN(const auto epsilon, to_.config.Number("rms_norm_eps"));
+    if (!epsilon) return to_.config.Wrong("rms_norm_eps", "there");
+    to_.metadata.SetNumber(to_.Key("attention.layer_norm_rms_epsilon"), *epsilon);
+    ASSIGN_OR_RETURN(const auto tied, to_.config.Bool("tie_word_embeddings"));
+    out_.tied_output = tied.value_or(to_.row.tied);
     return base::OkStatus();
   }
 
   Status Gemma() {
-    ASSIGN_OR_RETURN(const auto cap, config_.Number("final_logit_softcapping"));
-    if (cap) metadata_.SetNumber(Key("final_logit_softcapping"), *cap);
-    ASSIGN_OR_RETURN(const auto given, config_.Number("query_pre_attn_scalar"));
-    if (!given && !config_.Absent("query_pre_attn_scalar")) {
-      return config_.Wrong("query_pre_attn_scalar", "a number");  // null has no meaning here
+    ASSIGN_OR_RETURN(const auto cap, to_.config.Number("final_logit_softcapping"));
+    if (cap) to_.metadata.SetNumber(to_.Key("final_logit_softcapping"), *cap);
+    ASSIGN_OR_RETURN(const auto given, to_.config.Number("query_pre_attn_scalar"));
+    if (!given && !to_.config.Absent("query_pre_attn_scalar")) {
+      return to_.config.Wrong("query_pre_attn_scalar", "a number");  // null has no meaning here
     }
     const double scalar = given.value_or(kGemmaQueryScalar);
-    if (!(scalar > 0)) return config_.Wrong("query_pre_attn_scalar", "above 0");
+    if (!(scalar > 0)) return to_.config.Wrong("query_pre_attn_scalar", "above 0");
     // As model/config.cc computes it where a file leaves it out, so that both give equal bits.
     const float scale = 1.0f / std::sqrt(static_cast<float>(scalar));
-    metadata_.SetNumber(Key("attention.scale"), static_cast<double>(scale));
+    to_.metadata.SetNumber(to_.Key("attention.scale"), static_cast<double>(scale));
     return base::OkStatus();
   }
 
@@ -166,45 +167,44 @@ class Translator {
   Status Experts();
   Status Quantisation();
 
-  const HfObject& config_;
-  const HfArchitecture& row_;
-  Metadata& metadata_;
   HfConfig out_;
+  const HfTranslation to_;
 };
 
 Status Translator::Biases() {
   HfAttentionBiases& biases = out_.biases;
-  switch (row_.biases) {
+  switch (to_.row.biases) {
     case HfBiases::kNever:
-      biases.why = fmt::format("{} has no biases", row_.class_name);
+      biases.why = fmt::format("{} has no biases", to_.row.class_name);
       return base::OkStatus();
     case HfBiases::kQueryKeyValue:
       biases = {.query_key_value = true, .output = false};
-      biases.why = fmt::format("{} has biases of queries, keys and values only", row_.class_name);
+      biases.why =
+          fmt::format("{} has biases of queries, keys and values only", to_.row.class_name);
       return base::OkStatus();
     case HfBiases::kByKey:
       break;
   }
-  ASSIGN_OR_RETURN(const auto given, config_.Bool("attention_bias"));
+  ASSIGN_OR_RETURN(const auto given, to_.config.Bool("attention_bias"));
   biases.query_key_value = biases.output = given.value_or(false);
   biases.why = given ? fmt::format("config.json: attention_bias is {}", *given)
                      : "config.json has no attention_bias, which means none";
-  if (row_.model_type != "llama") return base::OkStatus();  // the others do not read the next
-  ASSIGN_OR_RETURN(const auto feed_forward, config_.Bool("mlp_bias"));
-  if (feed_forward.value_or(false)) return config_.Refused("mlp_bias", "is not supported");
+  if (to_.row.model_type != "llama") return base::OkStatus();  // the others do not read the next
+  ASSIGN_OR_RETURN(const auto feed_forward, to_.config.Bool("mlp_bias"));
+  if (feed_forward.value_or(false)) return to_.config.Refused("mlp_bias", "is not supported");
   return base::OkStatus();
 }
 
 Status Translator::Experts() {
-  const bool mixtral = row_.model_type == "mixtral";
-  if (!mixtral && row_.gguf != "qwen3moe") return base::OkStatus();
+  const bool mixtral = to_.row.model_type == "mixtral";
+  if (!mixtral && to_.row.gguf != "qwen3moe") return base::OkStatus();
   // Each class has its own spelling and reads the other where only that is there.
   const char* const own = mixtral ? "num_local_experts" : "num_experts";
   const char* const other = mixtral ? "num_experts" : "num_local_experts";
-  ASSIGN_OR_RETURN(const auto count, config_.Unsigned(own));
-  ASSIGN_OR_RETURN(const auto other_count, config_.Unsigned(other));
+  ASSIGN_OR_RETURN(const auto count, to_.config.Unsigned(own));
+  ASSIGN_OR_RETURN(const auto other_count, to_.config.Unsigned(other));
   if (count && other_count && *count != *other_count) {
-    return config_.Refused(
+    return to_.config.Refused(
         other, fmt::format("is {}, but {} is {}: remove {}", *other_count, own, *count, other));
   }
   const char* const key = count || !other_count ? own : other;
@@ -212,26 +212,26 @@ Status Translator::Experts() {
   RETURN_IF_ERROR(Count("num_experts_per_tok", std::nullopt, "expert_used_count", out_.experts));
   if (mixtral) {
     // Its router takes the softmax over the chosen experts, which is the same.
-    metadata_.SetBool(Key("expert_weights_norm"), true);
+    to_.metadata.SetBool(to_.Key("expert_weights_norm"), true);
     return base::OkStatus();
   }
   RETURN_IF_ERROR(
       Count("moe_intermediate_size", std::nullopt, "expert_feed_forward_length", kFeedForwardMax));
-  ASSIGN_OR_RETURN(const auto normalised, config_.Bool("norm_topk_prob"));
-  metadata_.SetBool(Key("expert_weights_norm"), normalised.value_or(false));
-  ASSIGN_OR_RETURN(const auto step, config_.Unsigned("decoder_sparse_step"));
-  if (step.value_or(1) != 1) return config_.Refused("decoder_sparse_step", "must be 1");
-  const json* dense = config_.Find("mlp_only_layers");
+  ASSIGN_OR_RETURN(const auto normalised, to_.config.Bool("norm_topk_prob"));
+  to_.metadata.SetBool(to_.Key("expert_weights_norm"), normalised.value_or(false));
+  ASSIGN_OR_RETURN(const auto step, to_.config.Unsigned("decoder_sparse_step"));
+  if (step.value_or(1) != 1) return to_.config.Refused("decoder_sparse_step", "must be 1");
+  const json* dense = to_.config.Find("mlp_only_layers");
   if (dense != nullptr && !(dense->is_array() && dense->empty())) {
-    return config_.Refused("mlp_only_layers", "must be empty");
+    return to_.config.Refused("mlp_only_layers", "must be empty");
   }
   return base::OkStatus();
 }
 
 Status Translator::Quantisation() {
-  const json* found = config_.Find("quantization_config");
+  const json* found = to_.config.Find("quantization_config");
   if (found == nullptr) return base::OkStatus();
-  if (!found->is_object()) return config_.Wrong("quantization_config", "an object");
+  if (!found->is_object()) return to_.config.Wrong("quantization_config", "an object");
   const HfObject quant(*found, "config.json: quantization_config");
   ASSIGN_OR_RETURN(const auto method, quant.Text("quant_method"));
   if (method.value_or("") != "fp8") {
