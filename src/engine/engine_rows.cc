@@ -125,8 +125,7 @@ void Engine::Prepare(const StepPlan& plan) {
          .logits_rows = item.logits_rows,
          .state = item.sequence->held.data,
          .replay_from = item.sequence->rows_replay_from(),
-         .upcoming =
-             std::span(sample.tokens).subspan(end, std::min(known, options_.prefill_rows_max))});
+         .upcoming = std::span(sample.tokens).subspan(end, std::min(known, item.rows))});
     if (item.logits_rows > 0) AddTarget(item, logits_row);
     if (item.sequence->embeds()) AddHiddenTarget(item);
     logits_row += item.logits_rows;

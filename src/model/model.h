@@ -61,8 +61,8 @@ struct SequenceRows {
   // Not empty: gets the hidden states after the last norm, [rows, hidden_width] f32, of the last so
   // many rows, for which the same holds as for rows with logits; logits_rows is then 0.
   std::span<float> hidden = {};
-  // Known tokens that come right after `tokens`, in a later Forward, or none; each below
-  // vocabulary_size. What they need from disk may be asked for now; results never depend on them.
+  // Known tokens that come right after `tokens`, in a later Forward: at most as many. What they
+  // need from disk may be asked for now; results never depend on them. Each below vocabulary_size.
   std::span<const TokenId> upcoming = {};
 };
 

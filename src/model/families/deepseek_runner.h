@@ -77,8 +77,6 @@ class DeepseekRunner {
 // Tokens, pages and state of one sequence. Pages and state begin filled with 0xff, which reads as
 // NaN, or worse.
 struct DeepseekSequence {
-  static constexpr uint32_t kUpcoming = 5;
-
   DeepseekSequence(const Model& model, std::vector<TokenId> sequence_tokens, uint32_t from = 0)
       : tokens(std::move(sequence_tokens)),
         state(model.info().state_bytes, std::byte{0xff}),
@@ -94,7 +92,7 @@ struct DeepseekSequence {
   SequenceRows Take(uint32_t count) {
     SequenceRows rows = Rows(std::span(tokens).subspan(done, count));
     done += count;
-    rows.upcoming = std::span(tokens).subspan(done, std::min(left(), kUpcoming));
+    rows.upcoming = std::span(tokens).subspan(done, std::min(left(), count));
     return rows;
   }
   // Rows at the place where the sequence is.
