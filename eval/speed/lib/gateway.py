@@ -23,14 +23,16 @@ KINDS = {"short": (5000, 32), "stream": (0, 32), "turns": (300, 8), "cold": (5, 
 LATENCIES = ("short", "turns")  # of these, at half of that rate
 WARM_UP = 1  # second, of latencies
 SECONDS_MAX = 120
+FIRST = ("chrt", "--fifo", "50")  # before every ordinary process of the machine
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Gateway:
     """gateway_server on one core. A context; it ends when its input does."""
 
-    def __init__(self, core, *options):
-        command = ["taskset", "-c", core, Path(os.environ["GATEWAY_BIN"]) / "gateway_server",
+    def __init__(self, core, *options, prefix=()):
+        command = [*prefix, "taskset", "-c", core,
+                   Path(os.environ["GATEWAY_BIN"]) / "gateway_server",
                    "--model", os.environ["SMOLLM2_GGUF"], *options]
         self.process = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
@@ -76,10 +78,10 @@ def load_command(core, gateway, kind, connections, *options):
     return [str(word) for word in command]
 
 
-def load(*arguments):
+def load(*arguments, prefix=()):
     """What gateway_load reports; any answer but a 200 ends the measurement."""
-    done = subprocess.run(load_command(*arguments), stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=SECONDS_MAX, check=False)
+    done = subprocess.run([*prefix, *load_command(*arguments)], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip() or "gateway_load failed")
     return json.loads(done.stdout)
@@ -99,17 +101,28 @@ def measure_rate(samples, cores, kind, number, seconds):
         samples.add(f"gateway-{kind}-memory", "plumb", number, gateway.resident_mb(), "MB")
 
 
-def measure_latency(samples, cores, kind, number, seconds):
-    with Gateway(cores[0]) as gateway:
-        rate = KINDS[kind][0] / 2
-        before = gateway.waited_ms()
-        report = load(cores[1], gateway, kind, KINDS[kind][1], "--seconds", seconds, "--rate", rate,
-                      "--warm-up", WARM_UP)
-        waited = gateway.waited_ms() - before
-        for name in ("p50_ms", "p90_ms", "p99_ms", "max_ms"):
-            samples.add(f"gateway-{kind}-{name[:-3]}-at-half", "plumb", number, report[name], "ms")
-        samples.add(f"gateway-{kind}-waited-at-half", "plumb", number,
-                    waited / (WARM_UP + seconds), "ms/s")
+def measure_latency(samples, cores, kind, number, seconds, ranks):
+    """Among the machine's other processes, and where it may, before all of them."""
+    for rank, prefix in ranks.items():
+        with Gateway(cores[0], prefix=prefix) as gateway:
+            rate = KINDS[kind][0] / 2
+            before = gateway.waited_ms()
+            report = load(cores[1], gateway, kind, KINDS[kind][1], "--seconds", seconds,
+                          "--rate", rate, "--warm-up", WARM_UP, prefix=prefix)
+            waited = gateway.waited_ms() - before
+            for name in ("p50_ms", "p90_ms", "p99_ms", "max_ms"):
+                samples.add(f"gateway-{kind}-{name[:-3]}-at-half{rank}", "plumb", number,
+                            report[name], "ms")
+            samples.add(f"gateway-{kind}-waited-at-half{rank}", "plumb", number,
+                        waited / (WARM_UP + seconds), "ms/s")
+
+
+def ranks_that_may_be():
+    """Names of samples end with these; what a command begins with for each."""
+    may = subprocess.run([*FIRST, "true"], capture_output=True, check=False).returncode == 0
+    if not may:
+        say("no right to real-time priority: latencies are those among other processes only")
+    return {"": (), "-first": FIRST} if may else {"": ()}
 
 
 def measure_streams(samples, cores, number):
@@ -127,7 +140,7 @@ def measure_streams(samples, cores, number):
             client.wait(timeout=30)
 
 
-def show_ratios(samples, only):
+def show_ratios(samples, only, ranks):
     """Medians over their goals, or goals over them where less is better."""
     good = True
     for kind, (goal, _) in KINDS.items():
@@ -137,9 +150,9 @@ def show_ratios(samples, only):
             good &= samples.ratio(f"gateway-{kind}-requests", value / goal, 1,
                                   f"{value:.0f} a second, {per_cpu:.0f} a computed second, "
                                   f"goal {goal}")
-        if kind in only and kind in LATENCIES:
-            value = samples.median(f"gateway-{kind}-p99-at-half", "plumb")
-            good &= samples.ratio(f"gateway-{kind}-p99-at-half", LATENCY_MS / value, 1,
+        for rank in ranks if kind in only and kind in LATENCIES else ():
+            value = samples.median(f"gateway-{kind}-p99-at-half{rank}", "plumb")
+            good &= samples.ratio(f"gateway-{kind}-p99-at-half{rank}", LATENCY_MS / value, 1,
                                   f"{value:.2f} ms at {goal / 2:.0f} a second")
     if "streams" in only:
         value = samples.median(f"gateway-{STREAMS}-streams-memory", "plumb")
@@ -160,16 +173,17 @@ def main():
         sys.exit("gateway.sh: two cores are needed, one for the server and one for its clients")
     about = describe(os.environ["SMOLLM2_GGUF"], 1)
     samples = Samples(csv_path(arguments, about, "gateway"), about)
+    ranks = ranks_that_may_be()
     seconds = 1 if arguments.quick else 4
     for number in range(1 if arguments.quick else arguments.rounds):
         for kind in [kind for kind in KINDS if kind in only]:
             say(f"round {number}: {kind}")
             measure_rate(samples, cores, kind, number, seconds)
             if kind in LATENCIES:
-                measure_latency(samples, cores, kind, number, seconds)
+                measure_latency(samples, cores, kind, number, seconds, ranks)
         if "streams" in only and number == 0:  # memory hardly varies, and it takes a while
             measure_streams(samples, cores, number)
-    return 0 if show_ratios(samples, only) else 1
+    return 0 if show_ratios(samples, only, ranks) else 1
 
 
 if __name__ == "__main__":
