@@ -7,6 +7,7 @@
 #include "api/common_fields.h"
 #include "api/json_fields.h"
 #include "api/message_fields.h"
+#include "api/reasoning_fields.h"
 #include "api/response_format.h"
 #include "api/tool_fields.h"
 
@@ -29,6 +30,8 @@ struct Draft {
   std::optional<uint32_t> thinking_budget = {};
   StreamOptions stream_options = {};
   bool top_logprobs_given = false;
+  ChatTools tools = {};
+  const JsonValue* tool_choice = nullptr;
   CommonFields common = {};
 };
 
@@ -146,13 +149,15 @@ Status RefuseReasoning(const JsonValue& value, const std::string& path, std::str
 
 Status ReadToolList(const JsonValue& value, const std::string& path, Draft& draft) {
   if (!draft.limits.abilities.tools) return RefuseUnlessEmpty(value, path, draft);
-  ASSIGN_OR_RETURN(draft.request.input.tools, ReadTools(value, path));
+  ASSIGN_OR_RETURN(draft.tools, ReadTools(value, path));
   return base::OkStatus();
 }
 
-Status ReadChoice(const JsonValue& value, const std::string& path, Draft& draft) {
+// Read when the tools are known.
+Status KeepToolChoice(const JsonValue& value, const std::string& path, Draft& draft) {
   if (!draft.limits.abilities.tools) return RefuseToolChoice(value, path, draft);
-  return ReadToolChoice(value, path, draft.request.input);
+  draft.tool_choice = &value;
+  return base::OkStatus();
 }
 
 Status ReadReasoningEffort(const JsonValue& value, const std::string& path, Draft& draft) {
@@ -199,7 +204,7 @@ constexpr Field kFields[] = {
     {"parallel_tool_calls", ReadParallel},
     // Honoured where the model's chat format takes them, else refused unless they ask for nothing.
     {"tools", ReadToolList},
-    {"tool_choice", ReadChoice},
+    {"tool_choice", KeepToolChoice},
     {"reasoning_effort", ReadReasoningEffort},
     {"thinking", ReadThinkingMode},
     {"thinking_budget", ReadThinkingBudget},
@@ -249,6 +254,12 @@ Status CheckTogether(Draft& draft) {
                            "thinking_budget and thinking.budget_tokens differ; give one of them");
   }
   if (draft.thinking_budget) input.reasoning_tokens_max = draft.thinking_budget;
+  input.tools = std::move(draft.tools.specs);
+  draft.request.custom_tools = std::move(draft.tools.custom);
+  if (draft.tool_choice != nullptr) {
+    RETURN_IF_ERROR(
+        ReadToolChoice(*draft.tool_choice, "tool_choice", draft.request.custom_tools, input));
+  }
   draft.request.include_usage = draft.stream_options.include_usage;
   draft.common.Apply(draft.request);
   draft.request.tokens_max = draft.max_tokens ? draft.max_tokens : draft.max_completion_tokens;

@@ -6,6 +6,7 @@
 // api/message_fields.h.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,7 +17,8 @@ namespace plumb::api {
 
 // A value type.
 struct ChatRequest : GenerationRequest {
-  bool include_usage = false;  // a last chunk with the usage
+  bool include_usage = false;             // a last chunk with the usage
+  std::vector<std::string> custom_tools;  // of input.tools: names of those whose input is a text
 };
 
 // kInvalidArgument with the field's path; reason "request_too_large" for a body above the limit.

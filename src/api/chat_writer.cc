@@ -21,12 +21,25 @@ namespace {
 
 struct Call {
   std::string name;
-  std::string arguments;
+  std::string text;  // its arguments, or the input of a custom tool
+  bool custom = false;
 };
+
+bool IsCustom(const ChatShape& shape, const std::string& name) {
+  return std::ranges::find(shape.custom_tools, name) != shape.custom_tools.end();
+}
+
+std::string InputOf(std::string_view arguments) {
+  std::string text;
+  CustomInput input;
+  input.Push(arguments, text);
+  input.Finish(text);
+  return text;
+}
 
 // A sample's parts, as a message has them.
 struct Message {
-  explicit Message(const SampleAnswer& answer) {
+  Message(const SampleAnswer& answer, const ChatShape& shape) {
     for (const AnswerDelta& part : answer.parts) {
       switch (part.kind) {
         case Kind::kReasoning:
@@ -36,14 +49,16 @@ struct Message {
           content += part.text;
           break;
         case Kind::kCallBegin:
-          calls.push_back({part.text, ""});
+          calls.push_back({part.text, "", IsCustom(shape, part.text)});
           break;
         case Kind::kArguments:
           CHECK(!calls.empty()) << "arguments before a call";
-          calls.back().arguments += part.text;
+          calls.back().text += part.text;
           break;
       }
     }
+    for (Call& call : calls)
+      if (call.custom) call.text = InputOf(call.text);
   }
 
   std::string reasoning;
@@ -57,8 +72,10 @@ std::string CallId(uint64_t answer, uint64_t sample, uint64_t call) {
 }
 
 void WriteCall(JsonWriter& json, const std::string& id, const Call& call) {
-  json.Key("id").String(id).Key("type").String("function").Key("function").BeginObject();
-  json.Key("name").String(call.name).Key("arguments").String(call.arguments).EndObject();
+  const std::string_view type = call.custom ? "custom" : "function";
+  json.Key("id").String(id).Key("type").String(type).Key(type).BeginObject();
+  json.Key("name").String(call.name);
+  json.Key(call.custom ? "input" : "arguments").String(call.text).EndObject();
 }
 
 void WriteMessage(JsonWriter& json, const Message& message, uint64_t answer, size_t sample) {
@@ -110,13 +127,12 @@ void WriteSeed(JsonWriter& json, const AnswerHead& head) {
   json.Key("plumb").BeginObject().Key("seed").Int(static_cast<int64_t>(head.seed)).EndObject();
 }
 
-ChatWriter::ChatWriter(AnswerHead head, uint32_t samples, bool usage_in_chunks,
-                       const text::Tokenizer& tokenizer)
+ChatWriter::ChatWriter(AnswerHead head, ChatShape shape, const text::Tokenizer& tokenizer)
     : head_(std::move(head)),
-      usage_in_chunks_(usage_in_chunks),
+      shape_(std::move(shape)),
       tokenizer_(tokenizer),
       id_(fmt::format("chatcmpl-{:016x}", head_.number)),
-      calls_(samples) {}
+      calls_(shape_.samples) {}
 
 void ChatWriter::Begin(std::string_view system_fingerprint) { fingerprint_ = system_fingerprint; }
 
@@ -135,7 +151,7 @@ std::string ChatWriter::Whole(std::span<const SampleAnswer> samples, const Answe
   json.Key("created").Int(head_.created).Key("model").String(head_.model);
   json.Key("system_fingerprint").String(fingerprint_).Key("choices").BeginArray();
   for (size_t i = 0; i < samples.size(); ++i) {
-    const Message message(samples[i]);
+    const Message message(samples[i], shape_);
     json.BeginObject().Key("index").Uint(i).Key("message");
     WriteMessage(json, message, head_.number, i);
     json.Key("logprobs");
@@ -160,7 +176,7 @@ void ChatWriter::StartStream(std::string& out) {
   json.Key("created").Int(head_.created).Key("model").String(head_.model);
   json.Key("system_fingerprint").String(fingerprint_);
   prefix_ += ",\"choices\":[";
-  suffix_ = usage_in_chunks_ ? "}],\"usage\":null" : "}]";
+  suffix_ = shape_.usage_in_chunks ? "}],\"usage\":null" : "}]";
   std::string seed;
   JsonWriter seed_json(seed);
   WriteSeed(seed_json, head_);
@@ -181,39 +197,72 @@ void ChatWriter::Chunk(uint32_t sample, std::string_view delta, std::string_view
   net::AppendSse(out, /*event=*/"", json);
 }
 
-void ChatWriter::Part(uint32_t sample, const AnswerDelta& part,
-                      std::span<const TokenLogprob> logprobs, std::string& out) {
+std::string ChatWriter::BeginCall(uint32_t sample, const std::string& name) {
+  Calls& calls = calls_[sample];
+  calls.custom = IsCustom(shape_, name);
+  calls.input = CustomInput();
+  const uint32_t index = calls.begun++;
   std::string delta;
   JsonWriter json(delta);
-  json.BeginObject();
-  if (part.kind == Kind::kContent) {
-    json.Key("content").String(part.text);
-  } else if (part.kind == Kind::kReasoning) {
-    json.Key("reasoning_content").String(part.text);
+  json.BeginObject().Key("tool_calls").BeginArray().BeginObject().Key("index").Uint(index);
+  WriteCall(json, CallId(head_.number, sample, index), {name, "", calls.custom});
+  json.EndObject().EndArray().EndObject();
+  return delta;
+}
+
+std::string ChatWriter::MoreOfCall(uint32_t sample, std::string_view text) const {
+  const Calls& calls = calls_[sample];
+  CHECK(calls.begun > 0) << "arguments before a call";
+  std::string delta;
+  JsonWriter json(delta);
+  json.BeginObject().Key("tool_calls").BeginArray().BeginObject();
+  json.Key("index").Uint(calls.begun - 1);
+  json.Key(calls.custom ? "custom" : "function").BeginObject();
+  json.Key(calls.custom ? "input" : "arguments").String(text).EndObject();
+  json.EndObject().EndArray().EndObject();
+  return delta;
+}
+
+void ChatWriter::CloseCall(uint32_t sample, std::string& out) {
+  Calls& calls = calls_[sample];
+  if (!calls.custom) return;
+  std::string rest;
+  calls.input.Finish(rest);
+  if (!rest.empty()) Chunk(sample, MoreOfCall(sample, rest), "null", "null", "", out);
+  calls.custom = false;
+}
+
+void ChatWriter::Part(uint32_t sample, const AnswerDelta& part,
+                      std::span<const TokenLogprob> logprobs, std::string& out) {
+  if (part.kind != Kind::kArguments) CloseCall(sample, out);
+  std::string delta;
+  if (part.kind == Kind::kCallBegin) {
+    delta = BeginCall(sample, part.text);
+  } else if (part.kind == Kind::kArguments) {
+    std::string input;
+    Calls& calls = calls_[sample];
+    if (calls.custom) calls.input.Push(part.text, input);
+    // Of {"input": "..."} the braces and names are no input.
+    if (calls.custom && input.empty() && logprobs.empty()) return;
+    delta = MoreOfCall(sample, calls.custom ? std::string_view(input) : part.text);
   } else {
-    if (part.kind == Kind::kCallBegin) ++calls_[sample];
-    CHECK(calls_[sample] > 0) << "arguments before a call";
-    const uint32_t call = calls_[sample] - 1;
-    json.Key("tool_calls").BeginArray().BeginObject().Key("index").Uint(call);
-    if (part.kind == Kind::kCallBegin) {
-      WriteCall(json, CallId(head_.number, sample, call), {part.text, ""});
-    } else {
-      json.Key("function").BeginObject().Key("arguments").String(part.text).EndObject();
-    }
-    json.EndObject().EndArray();
+    JsonWriter json(delta);
+    json.BeginObject();
+    json.Key(part.kind == Kind::kContent ? "content" : "reasoning_content").String(part.text);
+    json.EndObject();
   }
-  json.EndObject();
   const bool with = head_.logprobs && !logprobs.empty();
   Chunk(sample, delta, with ? LogprobsJson(logprobs) : "null", "null", "", out);
 }
 
 void ChatWriter::EndSample(uint32_t sample, const SampleEnd& end, std::string& out) {
-  const std::string reason = fmt::format("\"{}\"", ReasonOf(end, calls_[sample] > 0));
+  CloseCall(sample, out);
+  const std::string reason = fmt::format("\"{}\"", ReasonOf(end, calls_[sample].begun > 0));
   Chunk(sample, "{}", "null", reason, "", out);
 }
 
 void ChatWriter::EndStream(const AnswerUsage& usage, std::string& out) {
-  if (usage_in_chunks_) {
+  if (shape_.usage_in_chunks) {
     std::string last = prefix_ + "],\"usage\":";
     JsonWriter json(last);
     WriteTokenUsage(json, usage);

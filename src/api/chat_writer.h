@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/answer_writer.h"
+#include "api/custom_input.h"
 #include "api/json_writer.h"
 #include "text/tokenizer.h"
 
@@ -20,12 +21,18 @@ std::string_view FinishReasonName(engine::FinishReason reason);
 void WriteTokenUsage(JsonWriter& json, const AnswerUsage& usage);
 void WriteSeed(JsonWriter& json, const AnswerHead& head);
 
+// What of a request shapes its answer. A value type.
+struct ChatShape {
+  uint32_t samples = 1;
+  // stream_options.include_usage: each chunk says "usage": null, and one more comes last.
+  bool usage_in_chunks = false;
+  std::vector<std::string> custom_tools = {};  // their calls have an input and no arguments
+};
+
 class ChatWriter final : public AnswerWriter {
  public:
-  // Borrows the tokenizer. `usage_in_chunks`: stream_options.include_usage; each chunk then says
-  // "usage": null, and one more comes last.
-  ChatWriter(AnswerHead head, uint32_t samples, bool usage_in_chunks,
-             const text::Tokenizer& tokenizer);
+  // Borrows the tokenizer.
+  ChatWriter(AnswerHead head, ChatShape shape, const text::Tokenizer& tokenizer);
 
   void Begin(std::string_view system_fingerprint) override;
   void StartStream(std::string& out) override;
@@ -43,14 +50,27 @@ class ChatWriter final : public AnswerWriter {
              std::string_view finish_reason, std::string_view more, std::string& out) const;
   std::string LogprobsJson(std::span<const engine::TokenLogprob> logprobs) const;
 
+  // The delta of a call, as JSON: its beginning, or more of its arguments or input.
+  std::string BeginCall(uint32_t sample, const std::string& name);
+  std::string MoreOfCall(uint32_t sample, std::string_view text) const;
+  // What a custom tool's open call has held back of its input.
+  void CloseCall(uint32_t sample, std::string& out);
+
+  // The calls of one sample of a stream.
+  struct Calls {
+    uint32_t begun = 0;
+    bool custom = false;  // the newest is open and of a custom tool
+    CustomInput input;    // of that
+  };
+
   const AnswerHead head_;
-  const bool usage_in_chunks_;
+  const ChatShape shape_;
   const text::Tokenizer& tokenizer_;
-  std::string id_;               // "chatcmpl-..."
-  std::string fingerprint_;      // system_fingerprint
-  std::vector<uint32_t> calls_;  // begun, of each sample; of streams
-  std::string prefix_;           // {"id":...,"choices":[{"index":
-  std::string suffix_;           // }],"usage":null} or }]}
+  std::string id_;            // "chatcmpl-..."
+  std::string fingerprint_;   // system_fingerprint
+  std::vector<Calls> calls_;  // of each sample
+  std::string prefix_;        // {"id":...,"choices":[{"index":
+  std::string suffix_;        // }],"usage":null} or }]}
 };
 
 }  // namespace plumb::api

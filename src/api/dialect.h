@@ -27,6 +27,7 @@ struct BodyOrigin {
   std::string request_id;
   engine::RequestId id{};       // of the first prompt
   std::string idempotency_key;  // the header's (api/idempotency.h); empty: none
+  std::string anthropic_beta;   // the header's; empty: none
 };
 
 // The prompts as the engine gets them, for whoever repeats or counts them.
@@ -46,6 +47,9 @@ struct ReadBody {
   // Instead of both: the whole body of an answer that needs no prompt made. `request` then only
   // says the model, and the served one when it says none.
   std::optional<std::string> answer;
+  // Of an error about the prompt: the same in the places and words of this dialect's body. Empty:
+  // they are those of Chat Completions, or the dialect has no others.
+  std::function<base::Status(const base::Status& status)> reword;
   // The client has AnswerWriter::Accepted at once and waits for no more; what is generated is the
   // writer's to keep. Not with `stream`.
   bool detached = false;

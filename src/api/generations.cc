@@ -164,8 +164,9 @@ void Generations::Serve(const ReadJob& job, AnswerSink& sink) {
   if (!*is_new) return;
   Result<ReadBody> read = job.dialect->Read(job.body, job.origin);
   if (!read.ok()) return sink.Fail(read.status());
+  const auto reword = std::move(read->reword);
   const Status status = Answer(job, *std::move(read), sink);
-  if (!status.ok()) sink.Fail(status);
+  if (!status.ok()) sink.Fail(reword ? reword(status) : status);
 }
 
 Result<bool> Generations::IsNew(const ReadJob& job, AnswerSink& sink) {

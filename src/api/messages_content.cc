@@ -11,6 +11,7 @@
 #include "api/json_fields.h"
 #include "api/json_writer.h"
 #include "api/messages_blocks.h"
+#include "api/reasoning_fields.h"
 #include "api/thinking_signature.h"
 #include "api/tool_fields.h"
 

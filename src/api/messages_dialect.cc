@@ -44,8 +44,9 @@ Status MessagesDialect::CheckHeaders(const net::HttpHeaders& headers) const {
   return base::InvalidArgument("anthropic-version", "a version is a date, as 2023-06-01");
 }
 
-Result<ReadBody> MessagesDialect::Read(std::string_view body, const BodyOrigin&) const {
-  ASSIGN_OR_RETURN(MessagesRequest request, ParseMessagesRequest(body, limits_, use_));
+Result<ReadBody> MessagesDialect::Read(std::string_view body, const BodyOrigin& origin) const {
+  ASSIGN_OR_RETURN(MessagesRequest request,
+                   ParseMessagesRequest(body, limits_, use_, origin.anthropic_beta));
   ReadBody read;
   if (use_ == MessagesUse::kCount) {
     read.count = CountJson;

@@ -13,8 +13,8 @@
 #include "api/messages_blocks.h"
 #include "api/messages_content.h"
 #include "api/messages_tools.h"
+#include "api/reasoning_fields.h"
 #include "api/sampling_fields.h"
-#include "api/tool_fields.h"
 
 namespace plumb::api {
 
@@ -309,22 +309,40 @@ std::string EffortOf(uint32_t budget) {
   return budget < 32768 ? "high" : "max";
 }
 
+// Whether the words of a header, kept apart by commas, have that of thinking between calls, which
+// ends in a date.
+bool HasInterleavedThinking(std::string_view beta) {
+  while (!beta.empty()) {
+    const size_t end = std::min(beta.find(','), beta.size());
+    std::string_view word = beta.substr(0, end);
+    word.remove_prefix(std::min(word.find_first_not_of(' '), word.size()));
+    if (word.starts_with("interleaved-thinking-")) return true;
+    beta.remove_prefix(std::min(end + 1, beta.size()));
+  }
+  return false;
+}
+
+// For every model, with or without reasoning. Where a model thinks between calls its budget is for
+// all the answers up to the last of them, and may be more than one has.
+Status CheckBudget(const Draft& draft, std::string_view beta) {
+  const std::optional<uint32_t>& tokens_max = draft.request.tokens_max;
+  if (!draft.budget || !tokens_max || *draft.budget < *tokens_max) return base::OkStatus();
+  if (!draft.tools.empty() && HasInterleavedThinking(beta)) return base::OkStatus();
+  return InvalidArgument("thinking.budget_tokens", "the budget must be less than max_tokens");
+}
+
 // Thinking and its effort, for a model that has them.
-Status DecideThinking(Draft& draft, bool given) {
+void DecideThinking(Draft& draft, bool given) {
   text::ChatInput& input = draft.request.input;
   if (!draft.content.effort.empty()) input.effort = draft.content.effort;
   if (!draft.limits.abilities.reasoning) {
     input.thinking = std::nullopt;
     input.effort.clear();
-    return base::OkStatus();
+    return;
   }
   if (!given) input.thinking = false;  // who has not asked for thoughts does not expect any
   if (draft.budget && input.effort.empty()) input.effort = EffortOf(*draft.budget);
   input.reasoning_tokens_max = draft.budget;
-  if (draft.budget && draft.request.tokens_max && *draft.budget >= *draft.request.tokens_max) {
-    return InvalidArgument("thinking.budget_tokens", "the budget must be less than max_tokens");
-  }
-  return base::OkStatus();
 }
 
 Status CheckTools(Draft& draft) {
@@ -372,12 +390,13 @@ Status CheckPrefill(Draft& draft) {
 }
 
 // What only several fields together can tell.
-Status CheckTogether(Draft& draft, MessagesUse use, bool thinking_given) {
+Status CheckTogether(Draft& draft, MessagesUse use, std::string_view beta, bool thinking_given) {
   MessagesRequest& request = draft.request;
   if (request.model.empty()) return InvalidArgument("model", "model is missing");
   if (!draft.messages_given) return InvalidArgument("messages", "messages is missing");
   if (!request.tokens_max && use == MessagesUse::kAnswer)
     return InvalidArgument("max_tokens", "max_tokens is missing");
+  RETURN_IF_ERROR(CheckBudget(draft, beta));
   draft.common.Apply(request);
   text::ChatInput& input = request.input;
   if (!draft.system.empty()) {
@@ -386,7 +405,7 @@ Status CheckTogether(Draft& draft, MessagesUse use, bool thinking_given) {
     input.messages.push_back(std::move(system));
   }
   std::ranges::move(draft.content.messages, std::back_inserter(input.messages));
-  RETURN_IF_ERROR(DecideThinking(draft, thinking_given));
+  DecideThinking(draft, thinking_given);
   RETURN_IF_ERROR(CheckTools(draft));
   RETURN_IF_ERROR(CheckPrefill(draft));
   if (request.grammar) input.response_schema = request.grammar->source;
@@ -396,14 +415,14 @@ Status CheckTogether(Draft& draft, MessagesUse use, bool thinking_given) {
 }  // namespace
 
 Result<MessagesRequest> ParseMessagesRequest(std::string_view body, const RequestLimits& limits,
-                                             MessagesUse use) {
+                                             MessagesUse use, std::string_view beta) {
   ASSIGN_OR_RETURN(const JsonValue root, ParseJson(body, limits.json));
   if (root.kind != JsonKind::kObject) return InvalidArgument("", "the body must be a JSON object");
   Draft draft{.limits = limits};
   for (const JsonMember& member : root.members) RETURN_IF_ERROR(ReadMember(member, draft));
   const JsonValue* thinking = root.Find("thinking");
   const bool thinking_given = thinking != nullptr && !thinking->is_null();
-  RETURN_IF_ERROR(CheckTogether(draft, use, thinking_given));
+  RETURN_IF_ERROR(CheckTogether(draft, use, beta, thinking_given));
   return std::move(draft.request);
 }
 

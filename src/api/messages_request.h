@@ -25,9 +25,11 @@ enum class MessagesUse : uint8_t {
   kCount,  // count_tokens: max_tokens may be missing
 };
 
-// kInvalidArgument with the field's path; reason "request_too_large" for a body above the limit.
+// `beta` is the header anthropic-beta. kInvalidArgument with the field's path; reason
+// "request_too_large" for a body above the limit.
 base::Result<MessagesRequest> ParseMessagesRequest(std::string_view body,
-                                                   const RequestLimits& limits, MessagesUse use);
+                                                   const RequestLimits& limits, MessagesUse use,
+                                                   std::string_view beta = {});
 
 // The names of every field that has a meaning here, those included that are only refused.
 std::vector<std::string_view> MessagesFieldNames();

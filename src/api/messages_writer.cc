@@ -68,14 +68,17 @@ std::string CallId(uint64_t answer, uint64_t call) {
   return fmt::format("toolu_{:016x}_{}", answer, call);
 }
 
-void WriteUsage(JsonWriter& json, const AnswerUsage& usage) {
+enum class UsageOf : uint8_t { kMessage, kDelta };  // the latter says nothing of the tier
+
+void WriteUsage(JsonWriter& json, const AnswerUsage& usage, UsageOf of) {
   json.BeginObject().Key("input_tokens").Uint(usage.prompt_tokens - usage.cached_tokens);
   json.Key("cache_creation_input_tokens").Uint(0);
   json.Key("cache_read_input_tokens").Uint(usage.cached_tokens);
   json.Key("output_tokens").Uint(usage.completion_tokens);
   json.Key("output_tokens_details").BeginObject();
   json.Key("thinking_tokens").Uint(usage.reasoning_tokens).EndObject();
-  json.Key("service_tier").String("standard").EndObject();
+  if (of == UsageOf::kMessage) json.Key("service_tier").String("standard");
+  json.EndObject();
 }
 
 void WriteEdits(JsonWriter& json) {
@@ -160,7 +163,7 @@ std::string MessagesWriter::Whole(std::span<const SampleAnswer> samples, const A
   json.BeginObject();
   WriteMessage(json, blocks, StopReason(answer.end, calls), answer.end.stop.value_or(""));
   json.Key("usage");
-  WriteUsage(json, Shown(usage));
+  WriteUsage(json, Shown(usage), UsageOf::kMessage);
   if (shape_.reports_edits) WriteEdits(json);
   json.EndObject();
   return out;
@@ -179,7 +182,7 @@ void MessagesWriter::StartStream(std::string& out) {
   json.BeginObject();
   WriteMessage(json, kNoBlocks, "", "");
   json.Key("usage");
-  WriteUsage(json, {.prompt_tokens = shape_.prompt_tokens});
+  WriteUsage(json, {.prompt_tokens = shape_.prompt_tokens}, UsageOf::kMessage);
   json.EndObject();
   net::AppendSse(out, "message_start", event + '}');
 }
@@ -254,7 +257,7 @@ void MessagesWriter::EndStream(const AnswerUsage& usage, std::string& out) {
   json.BeginObject().Key("stop_reason").String(StopReason(end_, calls_));
   json.Key("stop_sequence").StringOrNull(end_.stop.value_or("")).EndObject();
   json.Key("usage");
-  WriteUsage(json, Shown(usage));
+  WriteUsage(json, Shown(usage), UsageOf::kDelta);
   if (shape_.reports_edits) WriteEdits(json);
   net::AppendSse(out, "message_delta", event + '}');
   net::AppendSse(out, "message_stop", R"({"type":"message_stop"})");

@@ -51,8 +51,16 @@ void WriteAbilities(JsonWriter& json, const ModelCard& model) {
   WriteParameters(json, model);
 }
 
+void WriteForAnthropic(JsonWriter& json, const ModelCard& model, std::string_view name) {
+  json.BeginObject().Key("type").String("model").Key("id").String(name);
+  json.Key("display_name").String(name).Key("created_at").String(Rfc3339(model.created));
+  json.Key("lifecycle").String("active").Key("max_input_tokens").Uint(model.context_max);
+  json.Key("max_tokens").Uint(model.context_max).EndObject();
+}
+
 // OpenAI's members, then what the model can do, then Anthropic's.
-void WriteModel(JsonWriter& json, const ModelCard& model, std::string_view name) {
+void WriteModel(JsonWriter& json, const ModelCard& model, std::string_view name, ModelForm form) {
+  if (form == ModelForm::kAnthropic) return WriteForAnthropic(json, model, name);
   json.BeginObject().Key("id").String(name).Key("object").String("model");
   json.Key("created").Int(model.created).Key("owned_by").String("plumb");
   WriteAbilities(json, model);
@@ -62,22 +70,29 @@ void WriteModel(JsonWriter& json, const ModelCard& model, std::string_view name)
 
 }  // namespace
 
-std::string ModelListJson(const ModelCard& model) {
+ModelForm FormFor(const net::HttpHeaders& headers) {
+  return headers.Get("anthropic-version") ? ModelForm::kAnthropic : ModelForm::kOpenAi;
+}
+
+std::string ModelListJson(const ModelCard& model, ModelForm form) {
   std::string out;
   JsonWriter json(out);
-  json.BeginObject().Key("object").String("list").Key("data").BeginArray();
-  for (const std::string& name : model.names) WriteModel(json, model, name);
+  json.BeginObject();
+  if (form == ModelForm::kOpenAi) json.Key("object").String("list");
+  json.Key("data").BeginArray();
+  for (const std::string& name : model.names) WriteModel(json, model, name, form);
   json.EndArray().Key("has_more").Bool(false).Key("first_id").String(model.names.front());
   json.Key("last_id").String(model.names.back()).EndObject();
   return out;
 }
 
-std::optional<std::string> ModelJson(const ModelCard& model, std::string_view name) {
+std::optional<std::string> ModelJson(const ModelCard& model, std::string_view name,
+                                     ModelForm form) {
   if (std::find(model.names.begin(), model.names.end(), name) == model.names.end())
     return std::nullopt;
   std::string out;
   JsonWriter json(out);
-  WriteModel(json, model, name);
+  WriteModel(json, model, name, form);
   return out;
 }
 

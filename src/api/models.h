@@ -1,6 +1,7 @@
 // api/models.h
 // GET /v1/models and GET /v1/models/{id}: the model that this process serves, under each of its
-// names, with the members that OpenAI's clients look for and those of Anthropic's.
+// names. Anthropic's clients get its members and no others, since both APIs have a member
+// "capabilities"; all others get OpenAI's, what the model can do, and some of Anthropic's.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "net/http.h"
 #include "text/chat_format.h"
 
 namespace plumb::api {
@@ -22,8 +24,12 @@ struct ModelCard {
   bool grammars = true;  // structured outputs are enforced
 };
 
-std::string ModelListJson(const ModelCard& model);
+enum class ModelForm : uint8_t { kOpenAi, kAnthropic };
+// By the header anthropic-version, which all of Anthropic's clients send.
+ModelForm FormFor(const net::HttpHeaders& headers);
+
+std::string ModelListJson(const ModelCard& model, ModelForm form);
 // Nothing when the model has no such name.
-std::optional<std::string> ModelJson(const ModelCard& model, std::string_view name);
+std::optional<std::string> ModelJson(const ModelCard& model, std::string_view name, ModelForm form);
 
 }  // namespace plumb::api

@@ -22,9 +22,7 @@ namespace {
 
 constexpr size_t kIdShownMax = 64;
 
-HttpResponse ErrorOf(const Status& status) {
-  return ResponsesErrorResponse(ErrorFromStatus(status));
-}
+HttpResponse ErrorOf(const Status& status) { return ErrorResponse(ErrorFromStatus(status)); }
 
 HttpResponse Missing(const std::string& id) {
   const std::string shown = id.substr(0, kIdShownMax);

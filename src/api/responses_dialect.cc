@@ -29,31 +29,14 @@ ResponsesContext ContextOf(const ResponsesStore& store, const base::Hash256& cal
   return context;
 }
 
-// Names that other parts know fields by, and what they are called here. Beginnings of paths: a
-// place in the model's list of messages is none in the request's.
-struct FieldName {
-  std::string_view elsewhere;
-  std::string_view here;
-};
-constexpr FieldName kFieldNames[] = {
-    {"messages", "input"},
-    {"response_format", "text.format"},
-    {"reasoning_effort", "reasoning.effort"},
-    {"tool_choice.function.name", "tool_choice.name"},
-    {"logprobs", "top_logprobs"},
-};
+// Of errors about the prompt.
+std::function<base::Status(const base::Status&)> RewordFor(ResponsesPlaces places) {
+  return [places = std::move(places)](const base::Status& status) {
+    return InResponsesWords(status, places);
+  };
+}
 
 }  // namespace
-
-net::HttpResponse ResponsesErrorResponse(const ApiError& error) {
-  ApiError named = error;
-  for (const FieldName& name : kFieldNames)
-    if (error.param.starts_with(name.elsewhere)) named.param = name.here;
-  // "tools[0].function.name": a place in the model's list of tools, as above.
-  const bool told = error.param.starts_with("tools[") && error.param.ends_with(".function.name");
-  if (told) named.param = "tools";
-  return ErrorResponse(named);
-}
 
 Result<ReadBody> ResponsesDialect::Read(std::string_view body, const BodyOrigin& origin) const {
   ASSIGN_OR_RETURN(ResponsesRequest request,
@@ -72,6 +55,7 @@ Result<ReadBody> ResponsesDialect::Read(std::string_view body, const BodyOrigin&
   read.writer = [this, plan = std::move(plan)](AnswerHead head, std::vector<ReadPrompt>) {
     return std::make_unique<ResponsesWriter>(std::move(head), std::move(*plan), tokenizer_, store_);
   };
+  read.reword = RewordFor(std::move(request.places));
   read.request = std::move(request);
   return read;
 }
@@ -88,6 +72,7 @@ Result<ReadBody> ResponsesCountDialect::Read(std::string_view body,
     json.Key("input_tokens").Uint(prompts.front().tokens.size()).EndObject();
     return out;
   };
+  read.reword = RewordFor(std::move(request.places));
   read.request = std::move(request);
   return read;
 }

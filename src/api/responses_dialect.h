@@ -13,10 +13,6 @@
 
 namespace plumb::api {
 
-// OpenAI's error body. What a chat format says of "messages" is said of `input`, and so on: the
-// names are those of this API.
-net::HttpResponse ResponsesErrorResponse(const ApiError& error);
-
 class ResponsesDialect final : public Dialect {
  public:
   // Borrows the tokenizer and the store.
@@ -25,9 +21,6 @@ class ResponsesDialect final : public Dialect {
 
   std::string_view route() const override { return "/v1/responses"; }
   base::Result<ReadBody> Read(std::string_view body, const BodyOrigin& origin) const override;
-  net::HttpResponse (*error_shape() const)(const ApiError& error) override {
-    return ResponsesErrorResponse;
-  }
   std::string_view prompt_field() const override { return "input"; }
   std::string_view length_field() const override { return "max_output_tokens"; }
 
@@ -46,9 +39,6 @@ class ResponsesCountDialect final : public Dialect {
 
   std::string_view route() const override { return "/v1/responses/input_tokens"; }
   base::Result<ReadBody> Read(std::string_view body, const BodyOrigin& origin) const override;
-  net::HttpResponse (*error_shape() const)(const ApiError& error) override {
-    return ResponsesErrorResponse;
-  }
   std::string_view prompt_field() const override { return "input"; }
   std::string_view length_field() const override { return "max_output_tokens"; }
 

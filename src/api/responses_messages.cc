@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "api/json_writer.h"
+#include "api/custom_tools.h"
 
 namespace plumb::api {
 
@@ -38,51 +38,57 @@ ChatMessage& TurnFor(ItemKind kind, std::vector<ChatMessage>& messages) {
   return messages.back();
 }
 
+// At most one message more.
+void AppendItem(const ResponsesItem& item, std::vector<ChatMessage>& messages) {
+  switch (item.kind) {
+    case ItemKind::kMessage:
+      if (item.role == "assistant") {
+        SetContent(item, TurnFor(item.kind, messages));
+      } else {
+        messages.push_back(
+            {.role = item.role == "developer" ? "system" : item.role, .content = ""});
+        SetContent(item, messages.back());
+      }
+      break;
+    case ItemKind::kReasoning:
+      if (!item.text.empty()) TurnFor(item.kind, messages).reasoning = item.text;
+      break;
+    case ItemKind::kFunctionCall:
+    case ItemKind::kCustomCall: {
+      const bool custom = item.kind == ItemKind::kCustomCall;
+      TurnFor(item.kind, messages)
+          .tool_calls.push_back({.id = item.call_id,
+                                 .name = ToolNameFor(item.tool_space, item.name),
+                                 .arguments = custom ? CustomArguments(item.text) : item.text});
+      break;
+    }
+    case ItemKind::kFunctionOutput:
+    case ItemKind::kCustomOutput:
+      messages.push_back({.role = "tool", .content = ""});
+      SetContent(item, messages.back());
+      messages.back().tool_call_id = item.call_id;
+      break;
+  }
+}
+
 }  // namespace
 
-void AppendMessages(const ItemList& items, std::vector<ChatMessage>& messages) {
-  for (const auto& shared : items) {
-    const ResponsesItem& item = *shared;
-    switch (item.kind) {
-      case ItemKind::kMessage:
-        if (item.role == "assistant") {
-          SetContent(item, TurnFor(item.kind, messages));
-        } else {
-          messages.push_back(
-              {.role = item.role == "developer" ? "system" : item.role, .content = ""});
-          SetContent(item, messages.back());
-        }
-        break;
-      case ItemKind::kReasoning:
-        if (!item.text.empty()) TurnFor(item.kind, messages).reasoning = item.text;
-        break;
-      case ItemKind::kFunctionCall:
-      case ItemKind::kCustomCall: {
-        const bool custom = item.kind == ItemKind::kCustomCall;
-        TurnFor(item.kind, messages)
-            .tool_calls.push_back({.id = item.call_id,
-                                   .name = ToolNameFor(item.tool_space, item.name),
-                                   .arguments = custom ? CustomArguments(item.text) : item.text});
-        break;
-      }
-      case ItemKind::kFunctionOutput:
-      case ItemKind::kCustomOutput:
-        messages.push_back({.role = "tool", .content = ""});
-        SetContent(item, messages.back());
-        messages.back().tool_call_id = item.call_id;
-        break;
-    }
+std::vector<MessageSource> AppendMessages(const ItemList& items,
+                                          std::vector<ChatMessage>& messages) {
+  std::vector<MessageSource> sources;
+  const size_t before = messages.size();
+  for (size_t i = 0; i < items.size(); ++i) {
+    const ResponsesItem& item = *items[i];
+    const bool call = item.kind == ItemKind::kFunctionCall || item.kind == ItemKind::kCustomCall;
+    AppendItem(item, messages);
+    if (before + sources.size() < messages.size()) sources.push_back({.item = i});
+    if (call) sources.back().calls.push_back(i);
   }
+  return sources;
 }
 
 std::string ToolNameFor(const std::string& tool_space, const std::string& name) {
   return tool_space.empty() ? name : tool_space + "__" + name;
-}
-
-std::string CustomArguments(const std::string& input) {
-  std::string out = "{\"input\": ";
-  AppendJsonString(out, input);
-  return out + '}';
 }
 
 }  // namespace plumb::api

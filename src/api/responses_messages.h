@@ -3,6 +3,7 @@
 // turn of the assistant (reasoning, text, calls) comes as several items and becomes one message.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -11,12 +12,18 @@
 
 namespace plumb::api {
 
-// Appends the items as messages. Developers are "system" to a model.
-void AppendMessages(const ItemList& items, std::vector<text::ChatMessage>& messages);
+// Which items a message was made of: the first of them, and those that became its calls.
+struct MessageSource {
+  size_t item;
+  std::vector<size_t> calls = {};
+};
+
+// Appends the items as messages, and tells of each of these where it comes from. Developers are
+// "system" to a model.
+std::vector<MessageSource> AppendMessages(const ItemList& items,
+                                          std::vector<text::ChatMessage>& messages);
 
 // What the model is told a tool of a namespace is called.
 std::string ToolNameFor(const std::string& tool_space, const std::string& name);
-// The arguments that a custom tool's input stands for: {"input": ...}, as such a tool is declared.
-std::string CustomArguments(const std::string& input);
 
 }  // namespace plumb::api

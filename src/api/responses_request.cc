@@ -10,9 +10,9 @@
 #include "api/common_fields.h"
 #include "api/json_fields.h"
 #include "api/json_writer.h"
+#include "api/reasoning_fields.h"
 #include "api/response_format.h"
 #include "api/responses_messages.h"
-#include "api/tool_fields.h"
 
 namespace plumb::api {
 
@@ -34,6 +34,7 @@ struct Draft {
   CommonFields common = {};
   ItemList input = {};
   bool input_given = false;
+  bool text_input = false;
   bool stream_options_given = false;
   std::string instructions = {};
   std::string previous = {};
@@ -77,6 +78,7 @@ Status ReadInputItems(const JsonValue& value, const std::string& path, Draft& dr
   ASSIGN_OR_RETURN(draft.input,
                    ReadInput(value, path, limits, draft.context.number, draft.context.item));
   draft.input_given = true;
+  draft.text_input = value.kind == JsonKind::kString;
   return base::OkStatus();
 }
 
@@ -332,9 +334,13 @@ Status PutTogether(Draft& draft) {
                                                 request.items.size(), draft.limits.messages_max));
   }
   auto& messages = request.input.messages;
-  if (!draft.instructions.empty())
+  auto& places = request.places.messages;
+  if (!draft.instructions.empty()) {
     messages.push_back({.role = "system", .content = draft.instructions});
-  AppendMessages(request.items, messages);
+    places.push_back({.path = "instructions", .calls = {}});
+  }
+  const auto sources = AppendMessages(request.items, messages);
+  AppendPlaces(sources, request.items.size() - draft.input.size(), draft.text_input, places);
   if (messages.empty()) return InvalidArgument("input", "input holds nothing to answer");
   return base::OkStatus();
 }
@@ -354,6 +360,8 @@ Status CheckTogether(Draft& draft) {
     RETURN_IF_ERROR(ReadResponsesToolChoice(*draft.tool_choice, "tool_choice", request.tools,
                                             draft.limits.abilities, request.input));
   }
+  for (const text::ToolSpec& spec : request.input.tools)
+    request.places.tools.push_back(request.tools.Find(spec.name)->path);
   const bool calls =
       !request.input.tools.empty() && request.input.tool_choice != text::ToolChoice::kNone;
   if (request.sampling.logprobs && calls) {

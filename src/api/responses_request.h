@@ -15,6 +15,7 @@
 #include "api/generation_request.h"
 #include "api/responses_input.h"
 #include "api/responses_item.h"
+#include "api/responses_places.h"
 #include "api/responses_tools.h"
 #include "base/result.h"
 
@@ -24,6 +25,7 @@ namespace plumb::api {
 struct ResponsesRequest : GenerationRequest {
   ItemList items;  // the conversation: that of previous_response_id, then this request's own
   ResponsesTools tools;
+  ResponsesPlaces places;
   bool store = true;
   bool background = false;
   bool encrypted_reasoning = false;  // include: "reasoning.encrypted_content"

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/custom_tools.h"
 #include "api/json_fields.h"
 #include "api/json_writer.h"
 #include "api/responses_messages.h"
@@ -21,10 +22,6 @@ using base::Status;
 namespace {
 
 constexpr size_t kWordBytesMax = 64;
-// How a custom tool is declared to a model that knows functions only.
-constexpr std::string_view kCustomParameters =
-    R"({"type":"object","properties":{"input":{"type":"string"}},"required":["input"],)"
-    R"("additionalProperties":false})";
 
 Status Missing(const std::string& path) {
   return InvalidArgument(path, fmt::format("{} is missing", path));
@@ -53,32 +50,6 @@ bool IsAside(std::string_view name) {
   return std::ranges::find(kAside, name) != std::end(kAside);
 }
 
-// {"type": "text"}, or {"type": "grammar", "syntax", "definition"}, which the model is told of.
-Result<std::string> ReadCustomFormat(const JsonValue& value, const std::string& path) {
-  if (value.is_null()) return std::string();
-  if (value.kind != JsonKind::kObject) return WrongKind(value, path, "an object");
-  ASSIGN_OR_RETURN(const std::string type, ReadText(value, "type", path, kWordBytesMax));
-  if (type == "text") return std::string();
-  if (type != "grammar") {
-    const std::string type_path = MemberPath(path, "type");
-    return InvalidArgument(type_path, fmt::format("{} must be \"text\" or \"grammar\"", type_path));
-  }
-  for (const JsonMember& member : value.members) {
-    if (member.name != "type" && member.name != "syntax" && member.name != "definition")
-      return Unknown(MemberPath(path, member.name));
-  }
-  ASSIGN_OR_RETURN(const std::string syntax, ReadText(value, "syntax", path, kWordBytesMax));
-  if (syntax != "lark" && syntax != "regex") {
-    const std::string syntax_path = MemberPath(path, "syntax");
-    return InvalidArgument(syntax_path,
-                           fmt::format("{} must be \"lark\" or \"regex\"", syntax_path));
-  }
-  ASSIGN_OR_RETURN(const std::string definition,
-                   ReadText(value, "definition", path, kToolTextBytesMax));
-  return fmt::format("\n\nThe input follows this {} {}:\n{}", syntax,
-                     syntax == "lark" ? "grammar" : "pattern", definition);
-}
-
 // One pass over a list of tools.
 class Reader {
  public:
@@ -103,7 +74,7 @@ class Reader {
       return InvalidArgument(path, "this model calls no tools that way; leave it out");
     if (out_.known.size() == kToolsMax)
       return InvalidArgument(path, fmt::format("at most {} tools are taken", kToolsMax));
-    ResponsesTool tool{.tool_space = tool_space, .custom = type == "custom"};
+    ResponsesTool tool{.tool_space = tool_space, .custom = type == "custom", .path = path};
     ASSIGN_OR_RETURN(tool.name, ReadText(value, "name", path, kToolNameBytesMax));
     tool.told = ToolNameFor(tool_space, tool.name);
     const std::string name_path = MemberPath(path, "name");
@@ -163,7 +134,7 @@ class Reader {
       if (member.name == "description") {
         RETURN_IF_ERROR(ReadDescription(member.value, member_path, spec));
       } else if (member.name == "format") {
-        ASSIGN_OR_RETURN(grammar, ReadCustomFormat(member.value, member_path));
+        ASSIGN_OR_RETURN(grammar, ReadCustomFormat(member.value, member_path, /*inner=*/""));
       } else if (member.name != "name" && !IsAside(member.name)) {
         return Unknown(member_path);
       }

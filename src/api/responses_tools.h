@@ -20,7 +20,8 @@ struct ResponsesTool {
   std::string told = {};  // its name to the model
   std::string name = {};
   std::string tool_space = {};  // of a tool that stands in a namespace
-  bool custom = false;  // its input is a text, which the model is asked for as {"input": ...}
+  bool custom = false;    // its input is a text, which the model is asked for as {"input": ...}
+  std::string path = {};  // where it stands in the request
 };
 
 // A value type.

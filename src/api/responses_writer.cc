@@ -19,10 +19,9 @@ namespace {
 
 constexpr std::string_view kNoLogprobs = "[]";
 
-// OpenAI's word for what is not the caller's fault.
+// OpenAI's word: of those that it has for answers that failed, the two that fit here.
 std::string_view ErrorCode(const ApiError& error) {
-  const bool ours = error.code.empty() || error.code == "internal_error";
-  return ours ? std::string_view("server_error") : std::string_view(error.code);
+  return error.http_status == 429 ? "rate_limit_exceeded" : "server_error";
 }
 
 }  // namespace
@@ -296,7 +295,8 @@ std::string ResponsesWriter::ResponseJson(std::string_view status, const AnswerU
 void ResponsesWriter::WriteUsage(JsonWriter& json, const AnswerUsage& usage) const {
   json.BeginObject().Key("input_tokens").Uint(usage.prompt_tokens);
   json.Key("input_tokens_details").BeginObject();
-  json.Key("cached_tokens").Uint(usage.cached_tokens).EndObject();
+  json.Key("cached_tokens").Uint(usage.cached_tokens);
+  json.Key("cache_write_tokens").Uint(0).EndObject();  // nothing costs more for being kept
   json.Key("output_tokens").Uint(usage.completion_tokens);
   json.Key("output_tokens_details").BeginObject();
   json.Key("reasoning_tokens").Uint(usage.reasoning_tokens).EndObject();

@@ -300,14 +300,14 @@ TEST(ResponsesWriter, AFailureIsTheLastEventAndTellsWhatThereWas) {
   writer->Part(0, {Kind::kContent, "abc"}, {}, out);
   ApiError error;
   error.message = "late";
-  error.code = "deadline_exceeded";
+  error.code = "server_error";
   writer->Fail(error, out);
   net::SseParser parser(1 << 20);
   std::vector<net::SseEvent> events;
   ASSERT_TRUE(parser.Feed(out, events).ok());
   const json last = json::parse(events.back().data);
   EXPECT_EQ(last["type"], "response.failed");
-  EXPECT_EQ(last["response"]["error"]["code"], "deadline_exceeded");
+  EXPECT_EQ(last["response"]["error"]["code"], "server_error");
   EXPECT_EQ(last["response"]["output"][0]["status"], "incomplete");
   EXPECT_EQ(fixture.store.answers(), 0u);
 }

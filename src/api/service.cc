@@ -180,8 +180,10 @@ std::vector<Route> Service::MakeRoutes() {
   routes.push_back(AnswerRoute(messages_));
   routes.push_back(AnswerRoute(message_counts_, Computes::kCounts));
   AddDataRoutes(routes);
-  routes.push_back({HttpMethod::kGet, "/v1/models",
-                    [this](Call call) { Answer(call, JsonResponse(ModelListJson(model_))); }});
+  const auto list_models = [this](Call call) {
+    Answer(call, JsonResponse(ModelListJson(model_, FormFor(call.request.headers))));
+  };
+  routes.push_back({HttpMethod::kGet, "/v1/models", list_models});
   routes.push_back(
       {HttpMethod::kGet, "/v1/models/{*}", [this](Call call) { ServeModel(std::move(call)); }});
   AddConsole(routes);
@@ -229,7 +231,7 @@ void Service::AddResponsesRoutes(std::vector<Route>& routes) {
          .pattern = pattern,
          .serve = [this, make = std::move(make)](Call call) { Answer(call, make(call)); },
          .acts = method != HttpMethod::kGet,
-         .error = ResponsesErrorResponse});
+         .error = ErrorResponse});
   };
   const auto cancel = [this](engine::RequestId id) { generations_.Cancel(id); };
   add(HttpMethod::kGet, "/v1/responses/{}", [this](const Call& call) {
@@ -302,9 +304,11 @@ Route Service::AnswerRoute(const Dialect& dialect, Computes computes) {
     base::Result<std::optional<std::string>> key = std::optional<std::string>();
     if (computes == Computes::kAnswers) key = IdempotencyKeyOf(call.request.headers);
     if (!key.ok()) return Refuse(call, dialect.error_shape(), ErrorFromStatus(key.status()));
+    const std::string_view beta = call.request.headers.Get("anthropic-beta").value_or("");
     generations_.Handle(dialect, {.origin = {.isolation = call.isolation,
                                              .request_id = std::move(call.request_id),
-                                             .idempotency_key = key->value_or("")},
+                                             .idempotency_key = key->value_or(""),
+                                             .anthropic_beta = std::string(beta)},
                                   .body = std::move(call.request.body),
                                   .caller = call.caller,
                                   .exchange = std::move(call.exchange)});
@@ -418,12 +422,16 @@ std::optional<ApiError> Service::WhyNot(const Route& route, const net::HttpReque
 }
 
 void Service::ServeModel(Call call) {
-  if (auto json = ModelJson(model_, call.names.front()))
+  const ModelForm form = FormFor(call.request.headers);
+  if (auto json = ModelJson(model_, call.names.front(), form))
     return Answer(call, JsonResponse(*std::move(json)));
   const Status missing = base::NotFound("no model of this name is served here")
                              .WithField("model")
                              .WithReason("model_not_found");
-  Answer(call, ErrorResponse(ErrorFromStatus(missing)));
+  ApiError error = ErrorFromStatus(missing);
+  error.request_id = call.request_id;
+  const bool anthropic = form == ModelForm::kAnthropic;
+  Answer(call, anthropic ? MessagesErrorResponse(error) : ErrorResponse(error));
 }
 
 Status Service::Ready() const { return draining_.load() ? Draining() : parts_.ready(); }

@@ -16,6 +16,7 @@
 #include "api/json_writer.h"
 #include "api/legacy_logprobs.h"
 #include "api/message_fields.h"
+#include "api/reasoning_fields.h"
 #include "api/tool_fields.h"
 
 namespace plumb::api {
@@ -77,7 +78,8 @@ Status ReadMessageList(const JsonValue& value, const std::string& path, Draft& d
 
 Status ReadToolList(const JsonValue& value, const std::string& path, Draft& draft) {
   if (!draft.limits.abilities.tools) return Unknown(path);
-  ASSIGN_OR_RETURN(draft.request.input.tools, ReadTools(value, path));
+  ASSIGN_OR_RETURN(ChatTools tools, ReadTools(value, path));
+  draft.request.input.tools = std::move(tools.specs);
   return base::OkStatus();
 }
 

@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <utility>
 
+#include "api/custom_tools.h"
 #include "api/json_fields.h"
 #include "api/json_writer.h"
 
@@ -25,8 +25,6 @@ namespace {
 
 constexpr size_t kWordBytesMax = 32;
 constexpr size_t kIdBytesMax = 256;
-constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium",
-                                         "high", "xhigh",   "max"};
 
 Status Unknown(const std::string& path) {
   return InvalidArgument(path, fmt::format("{} is not a member that is known here", path));
@@ -39,113 +37,107 @@ Result<std::string> ReadText(const JsonValue& value, const std::string& path, si
   return *std::move(text);
 }
 
-Status CheckIsFunction(const JsonValue& value, const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string type, ReadText(value, path, kWordBytesMax));
-  if (type == "function") return base::OkStatus();
-  return InvalidArgument(path, fmt::format("{} must be \"function\"", path));
+// {"type": T, T: {...}} taken apart, T being "function" or "custom"; without a type the former.
+struct Typed {
+  bool custom = false;
+  const JsonValue* inner = nullptr;
+  std::string path;  // of `inner`
+};
+
+Result<Typed> ReadTyped(const JsonValue& value, const std::string& path) {
+  if (value.kind != JsonKind::kObject) return WrongKind(value, path, "an object");
+  Typed typed;
+  if (const JsonValue* type = value.Find("type"); type != nullptr) {
+    const std::string type_path = MemberPath(path, "type");
+    ASSIGN_OR_RETURN(const std::string word, ReadText(*type, type_path, kWordBytesMax));
+    if (word != "function" && word != "custom") {
+      return InvalidArgument(type_path,
+                             fmt::format("{} must be \"function\" or \"custom\"", type_path));
+    }
+    typed.custom = word == "custom";
+  }
+  const std::string_view name = typed.custom ? "custom" : "function";
+  typed.path = MemberPath(path, name);
+  typed.inner = value.Find(name);
+  if (typed.inner == nullptr)
+    return InvalidArgument(typed.path, fmt::format("{} is missing", typed.path));
+  if (typed.inner->kind != JsonKind::kObject)
+    return WrongKind(*typed.inner, typed.path, "an object");
+  return typed;
 }
 
-// The inner object of {"type": "function", "function": {...}}; its path is `path`.function.
-Result<const JsonValue*> ReadFunction(const JsonValue& value, const std::string& path) {
-  if (value.kind != JsonKind::kObject) return WrongKind(value, path, "an object");
-  const JsonValue* type = value.Find("type");
-  if (type != nullptr) RETURN_IF_ERROR(CheckIsFunction(*type, MemberPath(path, "type")));
-  const std::string function_path = MemberPath(path, "function");
-  const JsonValue* function = value.Find("function");
-  if (function == nullptr)
-    return InvalidArgument(function_path, fmt::format("{} is missing", function_path));
-  if (function->kind != JsonKind::kObject) return WrongKind(*function, function_path, "an object");
-  return function;
+bool IsOuter(std::string_view name, const Typed& typed) {
+  return name == "type" || name == (typed.custom ? "custom" : "function");
 }
 
 Status CheckNamed(const std::string& name, const std::string& path) {
   if (!name.empty()) return base::OkStatus();
-  const std::string name_path = MemberPath(MemberPath(path, "function"), "name");
+  const std::string name_path = MemberPath(path, "name");
   return InvalidArgument(name_path, fmt::format("{} is missing or empty", name_path));
 }
 
-Result<ToolSpec> ReadTool(const JsonValue& value, const std::string& path) {
-  ASSIGN_OR_RETURN(const JsonValue* function, ReadFunction(value, path));
-  for (const JsonMember& member : value.members) {
-    if (member.name != "type" && member.name != "function")
-      return Unknown(MemberPath(path, member.name));
+// A member of the inner object of a tool; `format`: what a custom tool's says.
+Status ReadToolMember(const JsonMember& member, const std::string& path, bool custom,
+                      ToolSpec& tool, std::string& format) {
+  if (member.name == "name") {
+    ASSIGN_OR_RETURN(tool.name, ReadText(member.value, path, kToolNameBytesMax));
+  } else if (member.name == "description") {
+    ASSIGN_OR_RETURN(auto text, ReadString(member.value, path, kToolTextBytesMax));
+    tool.description = std::move(text).value_or("");
+  } else if (member.name == "format" && custom) {
+    ASSIGN_OR_RETURN(format, ReadCustomFormat(member.value, path, /*inner=*/"grammar"));
+  } else if (member.name == "strict" && !custom) {
+    ASSIGN_OR_RETURN(const auto strict, ReadBool(member.value, path));
+    tool.strict = strict.value_or(false);
+  } else if (member.name == "parameters" && !custom) {
+    if (member.value.is_null()) return base::OkStatus();
+    if (member.value.kind != JsonKind::kObject)
+      return WrongKind(member.value, path, "a JSON Schema, an object");
+    tool.parameters.clear();
+    AppendJson(tool.parameters, member.value);
+  } else {
+    return Unknown(path);
   }
+  return base::OkStatus();
+}
+
+Status ReadTool(const JsonValue& value, const std::string& path, ChatTools& out) {
+  ASSIGN_OR_RETURN(const Typed typed, ReadTyped(value, path));
+  for (const JsonMember& member : value.members)
+    if (!IsOuter(member.name, typed)) return Unknown(MemberPath(path, member.name));
   ToolSpec tool;
-  for (const JsonMember& member : function->members) {
-    const std::string member_path = MemberPath(MemberPath(path, "function"), member.name);
-    if (member.name == "name") {
-      ASSIGN_OR_RETURN(tool.name, ReadText(member.value, member_path, kToolNameBytesMax));
-    } else if (member.name == "description") {
-      ASSIGN_OR_RETURN(auto text, ReadString(member.value, member_path, kToolTextBytesMax));
-      tool.description = std::move(text).value_or("");
-    } else if (member.name == "strict") {
-      ASSIGN_OR_RETURN(const auto strict, ReadBool(member.value, member_path));
-      tool.strict = strict.value_or(false);
-    } else if (member.name == "parameters") {
-      if (member.value.is_null()) continue;
-      if (member.value.kind != JsonKind::kObject)
-        return WrongKind(member.value, member_path, "a JSON Schema, an object");
-      tool.parameters.clear();
-      AppendJson(tool.parameters, member.value);
-    } else {
-      return Unknown(member_path);
-    }
+  if (typed.custom) tool.parameters = kCustomParameters;
+  std::string format;
+  for (const JsonMember& member : typed.inner->members) {
+    RETURN_IF_ERROR(
+        ReadToolMember(member, MemberPath(typed.path, member.name), typed.custom, tool, format));
   }
-  RETURN_IF_ERROR(CheckNamed(tool.name, path));
-  return tool;
+  tool.description += format;
+  RETURN_IF_ERROR(CheckNamed(tool.name, typed.path));
+  if (std::ranges::find(out.specs, tool.name, &ToolSpec::name) != out.specs.end())
+    return InvalidArgument(MemberPath(typed.path, "name"), "two tools have this name");
+  if (typed.custom) out.custom.push_back(tool.name);
+  out.specs.push_back(std::move(tool));
+  return base::OkStatus();
 }
 
-Result<ToolCall> ReadToolCall(const JsonValue& value, const std::string& path) {
-  ASSIGN_OR_RETURN(const JsonValue* function, ReadFunction(value, path));
-  ToolCall call;
-  for (const JsonMember& member : value.members) {
-    const std::string member_path = MemberPath(path, member.name);
-    if (member.name == "id") {
-      ASSIGN_OR_RETURN(call.id, ReadText(member.value, member_path, kIdBytesMax));
-    } else if (member.name == "index") {  // of a streamed call, sent back as it came
-      RETURN_IF_ERROR(ReadInteger(member.value, member_path, {0, INT32_MAX}));
-    } else if (member.name != "type" && member.name != "function") {
-      return Unknown(member_path);
-    }
-  }
-  for (const JsonMember& member : function->members) {
-    const std::string member_path = MemberPath(MemberPath(path, "function"), member.name);
-    if (member.name == "name") {
-      ASSIGN_OR_RETURN(call.name, ReadText(member.value, member_path, kToolNameBytesMax));
-    } else if (member.name == "arguments") {
-      ASSIGN_OR_RETURN(call.arguments, ReadText(member.value, member_path, kToolTextBytesMax));
-    } else {
-      return Unknown(member_path);
-    }
-  }
-  RETURN_IF_ERROR(CheckNamed(call.name, path));
-  return call;
+// The name in {"type": T, T: {"name"}}, which must be of a tool of that type.
+Result<std::string> ReadNamed(const JsonValue& value, const std::string& path,
+                              const std::vector<std::string>& custom,
+                              const std::vector<ToolSpec>& tools) {
+  ASSIGN_OR_RETURN(const Typed typed, ReadTyped(value, path));
+  const std::string name_path = MemberPath(typed.path, "name");
+  const JsonValue* name = typed.inner->Find("name");
+  if (name == nullptr) return InvalidArgument(name_path, fmt::format("{} is missing", name_path));
+  ASSIGN_OR_RETURN(std::string read, ReadText(*name, name_path, kToolNameBytesMax));
+  const bool declared = std::ranges::find(tools, read, &ToolSpec::name) != tools.end();
+  const bool is_custom = std::ranges::find(custom, read) != custom.end();
+  if (declared && is_custom == typed.custom) return read;
+  return InvalidArgument(name_path, fmt::format("{} names no {} of tools", name_path,
+                                                typed.custom ? "custom tool" : "function"));
 }
 
-}  // namespace
-
-Result<std::vector<ToolSpec>> ReadTools(const JsonValue& value, const std::string& path) {
-  RETURN_IF_ERROR(CheckArray(value, path, kToolsMax));
-  std::vector<ToolSpec> tools;
-  for (size_t i = 0; i < value.items.size(); ++i) {
-    ASSIGN_OR_RETURN(ToolSpec tool, ReadTool(value.items[i], IndexPath(path, i)));
-    tools.push_back(std::move(tool));
-  }
-  return tools;
-}
-
-Status ReadToolChoice(const JsonValue& value, const std::string& path, text::ChatInput& input) {
-  if (value.is_null()) return base::OkStatus();
-  if (value.kind == JsonKind::kObject) {
-    ASSIGN_OR_RETURN(const JsonValue* function, ReadFunction(value, path));
-    const std::string name_path = MemberPath(MemberPath(path, "function"), "name");
-    const JsonValue* name = function->Find("name");
-    if (name == nullptr) return InvalidArgument(name_path, fmt::format("{} is missing", name_path));
-    ASSIGN_OR_RETURN(input.tool_name, ReadText(*name, name_path, kToolNameBytesMax));
-    input.tool_choice = text::ToolChoice::kNamed;
-    return base::OkStatus();
-  }
-  ASSIGN_OR_RETURN(const std::string word, ReadText(value, path, kWordBytesMax));
+Status ReadMode(const std::string& word, const std::string& path, text::ChatInput& input) {
   if (word == "auto") {
     input.tool_choice = text::ToolChoice::kAuto;
   } else if (word == "none") {
@@ -154,9 +146,113 @@ Status ReadToolChoice(const JsonValue& value, const std::string& path, text::Cha
     input.tool_choice = text::ToolChoice::kRequired;
   } else {
     return InvalidArgument(path, fmt::format("{} must be \"none\", \"auto\", \"required\" or an "
-                                             "object that names a function",
+                                             "object that names a tool",
                                              path));
   }
+  return base::OkStatus();
+}
+
+// {"mode", "tools": [...]}: the model is told of no others.
+Status ReadAllowed(const JsonValue& value, const std::string& path,
+                   const std::vector<std::string>& custom, text::ChatInput& input) {
+  if (value.kind != JsonKind::kObject) return WrongKind(value, path, "an object");
+  const std::string list_path = MemberPath(path, "tools");
+  const JsonValue* list = nullptr;
+  bool has_mode = false;
+  for (const JsonMember& member : value.members) {
+    const std::string member_path = MemberPath(path, member.name);
+    if (member.name == "mode") {
+      ASSIGN_OR_RETURN(const std::string word, ReadText(member.value, member_path, kWordBytesMax));
+      if (word != "auto" && word != "required") {
+        return InvalidArgument(member_path,
+                               fmt::format("{} must be \"auto\" or \"required\"", member_path));
+      }
+      RETURN_IF_ERROR(ReadMode(word, member_path, input));
+      has_mode = true;
+    } else if (member.name == "tools") {
+      list = &member.value;
+    } else {
+      return Unknown(member_path);
+    }
+  }
+  if (!has_mode || list == nullptr) {
+    const std::string missing = has_mode ? list_path : MemberPath(path, "mode");
+    return InvalidArgument(missing, fmt::format("{} is missing", missing));
+  }
+  if (list->kind != JsonKind::kArray) return WrongKind(*list, list_path, "an array");
+  RETURN_IF_ERROR(CheckArray(*list, list_path, kToolsMax));
+  std::vector<std::string> allowed;
+  for (size_t i = 0; i < list->items.size(); ++i) {
+    ASSIGN_OR_RETURN(std::string name,
+                     ReadNamed(list->items[i], IndexPath(list_path, i), custom, input.tools));
+    allowed.push_back(std::move(name));
+  }
+  std::erase_if(input.tools, [&](const ToolSpec& tool) {
+    return std::ranges::find(allowed, tool.name) == allowed.end();
+  });
+  return base::OkStatus();
+}
+
+Result<ToolCall> ReadToolCall(const JsonValue& value, const std::string& path) {
+  ASSIGN_OR_RETURN(const Typed typed, ReadTyped(value, path));
+  ToolCall call;
+  for (const JsonMember& member : value.members) {
+    const std::string member_path = MemberPath(path, member.name);
+    if (member.name == "id") {
+      ASSIGN_OR_RETURN(call.id, ReadText(member.value, member_path, kIdBytesMax));
+    } else if (member.name == "index") {  // of a streamed call, sent back as it came
+      RETURN_IF_ERROR(ReadInteger(member.value, member_path, {0, INT32_MAX}));
+    } else if (!IsOuter(member.name, typed)) {
+      return Unknown(member_path);
+    }
+  }
+  const std::string_view text_name = typed.custom ? "input" : "arguments";
+  for (const JsonMember& member : typed.inner->members) {
+    const std::string member_path = MemberPath(typed.path, member.name);
+    if (member.name == "name") {
+      ASSIGN_OR_RETURN(call.name, ReadText(member.value, member_path, kToolNameBytesMax));
+    } else if (member.name == text_name) {
+      ASSIGN_OR_RETURN(call.arguments, ReadText(member.value, member_path, kToolTextBytesMax));
+    } else {
+      return Unknown(member_path);
+    }
+  }
+  if (typed.custom) call.arguments = CustomArguments(call.arguments);
+  RETURN_IF_ERROR(CheckNamed(call.name, typed.path));
+  return call;
+}
+
+}  // namespace
+
+Result<ChatTools> ReadTools(const JsonValue& value, const std::string& path) {
+  RETURN_IF_ERROR(CheckArray(value, path, kToolsMax));
+  ChatTools tools;
+  for (size_t i = 0; i < value.items.size(); ++i)
+    RETURN_IF_ERROR(ReadTool(value.items[i], IndexPath(path, i), tools));
+  return tools;
+}
+
+Status ReadToolChoice(const JsonValue& value, const std::string& path,
+                      const std::vector<std::string>& custom, text::ChatInput& input) {
+  if (value.is_null()) return base::OkStatus();
+  if (value.kind != JsonKind::kObject) {
+    ASSIGN_OR_RETURN(const std::string word, ReadText(value, path, kWordBytesMax));
+    return ReadMode(word, path, input);
+  }
+  const JsonValue* type = value.Find("type");
+  if (type != nullptr && type->kind == JsonKind::kString && type->text == "allowed_tools") {
+    const std::string allowed_path = MemberPath(path, "allowed_tools");
+    for (const JsonMember& member : value.members) {
+      if (member.name != "type" && member.name != "allowed_tools")
+        return Unknown(MemberPath(path, member.name));
+    }
+    const JsonValue* allowed = value.Find("allowed_tools");
+    if (allowed == nullptr)
+      return InvalidArgument(allowed_path, fmt::format("{} is missing", allowed_path));
+    return ReadAllowed(*allowed, allowed_path, custom, input);
+  }
+  ASSIGN_OR_RETURN(input.tool_name, ReadNamed(value, path, custom, input.tools));
+  input.tool_choice = text::ToolChoice::kNamed;
   return base::OkStatus();
 }
 
@@ -168,52 +264,6 @@ Result<std::vector<ToolCall>> ReadToolCalls(const JsonValue& value, const std::s
     calls.push_back(std::move(call));
   }
   return calls;
-}
-
-Result<std::string> ReadEffort(const JsonValue& value, const std::string& path) {
-  if (value.is_null()) return std::string();
-  if (value.kind == JsonKind::kNumber) {
-    ASSIGN_OR_RETURN(const auto level, ReadInteger(value, path, {1, 100}));
-    return fmt::format("{}", *level);
-  }
-  const bool known = value.kind == JsonKind::kString &&
-                     std::ranges::find(kEfforts, value.text) != std::end(kEfforts);
-  if (known) return value.text;
-  return InvalidArgument(
-      path, fmt::format("{} must be one of \"none\", \"minimal\", \"low\", \"medium\", \"high\", "
-                        "\"xhigh\", \"max\", or a number from 1 to 100",
-                        path));
-}
-
-Status ReadThinking(const JsonValue& value, const std::string& path, text::ChatInput& input) {
-  if (value.is_null()) return base::OkStatus();
-  if (value.kind != JsonKind::kObject) return WrongKind(value, path, "an object");
-  const std::string budget_path = MemberPath(path, "budget_tokens");
-  std::optional<bool> thinking;
-  std::optional<int64_t> budget;
-  for (const JsonMember& member : value.members) {
-    const std::string member_path = MemberPath(path, member.name);
-    if (member.name == "budget_tokens") {
-      ASSIGN_OR_RETURN(budget, ReadInteger(member.value, member_path, {1, INT32_MAX}));
-      continue;
-    }
-    if (member.name != "type") return Unknown(member_path);
-    ASSIGN_OR_RETURN(const std::string word, ReadText(member.value, member_path, kWordBytesMax));
-    if (word != "enabled" && word != "disabled") {
-      return InvalidArgument(member_path,
-                             fmt::format("{} must be \"enabled\" or \"disabled\"", member_path));
-    }
-    thinking = word == "enabled";
-  }
-  if (!thinking) {
-    const std::string type_path = MemberPath(path, "type");
-    return InvalidArgument(type_path, fmt::format("{} is missing", type_path));
-  }
-  if (budget && !*thinking)
-    return InvalidArgument(budget_path, "a budget is for thinking that is \"enabled\"");
-  input.thinking = thinking;
-  if (budget) input.reasoning_tokens_max = static_cast<uint32_t>(*budget);
-  return base::OkStatus();
 }
 
 }  // namespace plumb::api

@@ -1,7 +1,7 @@
 // api/tool_fields.h
-// What a chat request says of tools and reasoning, beside its messages, into text::ChatInput. Only
-// for models whose chat format takes them (text::ChatAbilities); api/chat_request.cc refuses them
-// for others.
+// What a chat request says of tools, beside its messages, into text::ChatInput. Only for models
+// whose chat format takes them (text::ChatAbilities); api/chat_request.cc refuses them for others.
+// Read next: api/custom_tools.h.
 #pragma once
 
 #include <string>
@@ -19,20 +19,23 @@ constexpr size_t kToolTextBytesMax = 1u << 20;  // a description, or the argumen
 
 // All: kInvalidArgument with the path of the member at fault.
 
-// [{"type": "function", "function": {"name", "description", "parameters", "strict"}}].
-base::Result<std::vector<text::ToolSpec>> ReadTools(const JsonValue& value,
-                                                    const std::string& path);
-// "none", "auto", "required", or {"type": "function", "function": {"name"}}.
+// A value type.
+struct ChatTools {
+  std::vector<text::ToolSpec> specs;  // as the model is told
+  std::vector<std::string> custom;    // names of those that are custom tools
+};
+// [{"type": "function", "function": {"name", "description", "parameters", "strict"}}, {"type":
+// "custom", "custom": {"name", "description", "format"}}], each of a name of its own.
+base::Result<ChatTools> ReadTools(const JsonValue& value, const std::string& path);
+// "none", "auto", "required", {"type": "function" | "custom", T: {"name"}}, or {"type":
+// "allowed_tools", "allowed_tools": {"mode", "tools"}}, which takes the others out of
+// `input.tools`. To be read when `input.tools` has been filled in; `custom` as in ChatTools.
+// kInvalidArgument also: a name that no tool has.
 base::Status ReadToolChoice(const JsonValue& value, const std::string& path,
-                            text::ChatInput& input);
+                            const std::vector<std::string>& custom, text::ChatInput& input);
 // The calls of an assistant's message: [{"id", "type": "function", "function": {"name",
-// "arguments"}}].
+// "arguments"}}, {"id", "type": "custom", "custom": {"name", "input"}}].
 base::Result<std::vector<text::ToolCall>> ReadToolCalls(const JsonValue& value,
                                                         const std::string& path);
-// "none", "minimal", "low", "medium", "high", "xhigh", "max", or a number from 1 to 100.
-base::Result<std::string> ReadEffort(const JsonValue& value, const std::string& path);
-// {"type": "enabled" | "disabled", "budget_tokens": N} into `thinking` and `reasoning_tokens_max`;
-// a budget, of 1 token at least, is for "enabled" alone.
-base::Status ReadThinking(const JsonValue& value, const std::string& path, text::ChatInput& input);
 
 }  // namespace plumb::api

@@ -13,8 +13,19 @@
 
 namespace plumb::api::testing {
 
-// The message of a stream that ended as it should. `input` of calls is what their JSON says, or an
-// empty object where it is none.
+// What a call's JSON says; of one that was cut off the members that are whole, perhaps none.
+inline nlohmann::json InputOfPieces(const std::string& arguments) {
+  using nlohmann::json;
+  json input = json::parse(arguments, nullptr, /*allow_exceptions=*/false);
+  for (size_t end = arguments.size(); !input.is_object() && end > 0;) {
+    end = arguments.rfind(',', end - 1);
+    if (end == std::string::npos) return json::object();
+    input = json::parse(arguments.substr(0, end) + "}", nullptr, /*allow_exceptions=*/false);
+  }
+  return input.is_object() ? input : json::object();
+}
+
+// The message of a stream that ended as it should.
 inline nlohmann::json MessageOfStream(std::string_view body) {
   using nlohmann::json;
   net::SseParser parser(1 << 20);
@@ -52,10 +63,7 @@ inline nlohmann::json MessageOfStream(std::string_view body) {
     } else if (type == "content_block_stop") {
       CHECK(is_open && data["index"] == open) << event.data;
       json& block = message["content"][open];
-      if (block["type"] == "tool_use") {
-        const json input = json::parse(arguments, nullptr, /*allow_exceptions=*/false);
-        block["input"] = input.is_object() ? input : json::object();
-      }
+      if (block["type"] == "tool_use") block["input"] = InputOfPieces(arguments);
       is_open = false;
     } else if (type == "message_delta") {
       CHECK(!is_open) << event.data;

@@ -163,15 +163,15 @@ inline Streamed PutTogether(std::string_view body, size_t samples) {
       to.reasoning += choice["delta"].value("reasoning_content", "");
       for (const json& call : choice["delta"].value("tool_calls", json::array())) {
         const size_t index = call["index"];
-        const std::string arguments = call["function"]["arguments"];
         if (index == to.tool_calls.size()) {
           to.tool_calls.push_back(call);
           to.tool_calls.back().erase("index");
-        } else {
-          CHECK(index + 1 == to.tool_calls.size() && !call.contains("id")) << data;
-          std::string& all = to.tool_calls[index]["function"]["arguments"].get_ref<std::string&>();
-          all += arguments;
+          continue;
         }
+        CHECK(index + 1 == to.tool_calls.size() && !call.contains("id")) << data;
+        const json::json_pointer text(call.contains("custom") ? "/custom/input"
+                                                              : "/function/arguments");
+        to.tool_calls[index][text].get_ref<std::string&>() += call[text].get<std::string>();
       }
       if (!choice["logprobs"].is_null())
         for (const json& entry : choice["logprobs"]["content"]) to.logprobs.push_back(entry);
