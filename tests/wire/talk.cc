@@ -28,32 +28,52 @@ std::vector<TalkLine> ReadTalk(std::string_view text) {
   return lines;
 }
 
-std::optional<std::string> Mismatch(const json& expected, const json& got,
-                                    const std::string& path) {
-  if (expected == "<any>") return std::nullopt;
-  if (expected.is_object() && got.is_object()) {
-    for (const auto& [name, value] : expected.items()) {
-      const bool there = got.contains(name);
-      if (value == "<absent>") {
-        if (there) return path + "." + name + " should not be there: " + got[name].dump();
-        continue;
-      }
-      if (!there) return path + "." + name + " is missing";
-      if (auto why = Mismatch(value, got[name], path + "." + name)) return why;
+namespace {
+
+// A word that stands for values; nothing: `expected` is none.
+std::optional<bool> Placeholder(const json& expected, const json& got) {
+  if (expected == "<any>") return true;
+  if (expected == "<string>") return got.is_string() && !got.get_ref<const std::string&>().empty();
+  if (expected == "<integer>") return got.is_number_integer();
+  return std::nullopt;
+}
+
+std::optional<std::string> MismatchOfObjects(const json& expected, const json& got, Members members,
+                                             const std::string& path) {
+  for (const auto& [name, value] : expected.items()) {
+    const bool there = got.contains(name);
+    if (value == "<absent>") {
+      if (there) return path + "." + name + " should not be there: " + got[name].dump();
+      continue;
     }
-    return std::nullopt;
+    if (!there) return path + "." + name + " is missing";
+    if (auto why = Mismatch(value, got[name], members, path + "." + name)) return why;
   }
-  if (expected.is_array() && got.is_array()) {
+  if (members == Members::kSome) return std::nullopt;
+  for (const auto& [name, value] : got.items()) {
+    if (!expected.contains(name)) return path + "." + name + " is not expected: " + value.dump();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> Mismatch(const json& expected, const json& got, Members members,
+                                    const std::string& path) {
+  const std::optional<bool> fits = Placeholder(expected, got);
+  if (fits.value_or(expected == got)) return std::nullopt;
+  if (!fits && expected.is_object() && got.is_object())
+    return MismatchOfObjects(expected, got, members, path);
+  if (!fits && expected.is_array() && got.is_array()) {
     if (expected.size() != got.size()) {
       return path + " has " + std::to_string(got.size()) + " entries instead of " +
              std::to_string(expected.size()) + ": " + got.dump();
     }
     for (size_t i = 0; i < expected.size(); ++i)
-      if (auto why = Mismatch(expected[i], got[i], path + "[" + std::to_string(i) + "]"))
+      if (auto why = Mismatch(expected[i], got[i], members, path + "[" + std::to_string(i) + "]"))
         return why;
     return std::nullopt;
   }
-  if (expected == got) return std::nullopt;
   return path + " is " + got.dump() + " instead of " + expected.dump();
 }
 

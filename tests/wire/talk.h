@@ -3,6 +3,7 @@
 // checks. The format is with ReadTalk. Read next: wire_runner.cc.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -55,17 +56,23 @@ struct TalkLine {
 //   await {...}                instead of expect: asks until the answer is 200 and its body like
 //                              this, for half a minute at most
 //   json {...}                 the body; members that are not written may be there as well,
-//                              "<any>" matches any value, "<absent>" no member of that name
-//   jsonl [{...}, ...]         the body's lines, each matched like json
+//                              "<any>" matches any value, "<absent>" no member of that name,
+//                              "<string>" a text that is not empty, "<integer>" a whole number
+//   json= {...}                the body, with these members and no others at any depth
+//   jsonl [{...}, ...]         the body's lines, each matched like json; jsonl= like json=
 //   let NAME /a/0/b            the value there, in the body or the newest event; from now on
 //                              <NAME> in a path, body or expectation stands for it
 //   event {...} or [DONE]      the next server-sent event, matched like json; none may be left over
+//   event= {...}               likewise, matched like json=
 //
 // Gives the lines that say something. Never fails: words are judged by the runner.
 std::vector<TalkLine> ReadTalk(std::string_view text);
 
+// Whether objects may have members besides those that are written.
+enum class Members : uint8_t { kSome, kAll };
+
 // Nothing when `got` is as `expected` asks; else where and how it is not.
 std::optional<std::string> Mismatch(const nlohmann::json& expected, const nlohmann::json& got,
-                                    const std::string& path = "");
+                                    Members members, const std::string& path = "");
 
 }  // namespace plumb::wire

@@ -363,16 +363,18 @@ class Player {
       if (expected == "<any>" || expected == *got) return std::nullopt;
       return "the header is \"" + std::string(*got) + "\"";
     }
-    if (line.word == "json") return Match(WithNames(line.rest), response_.body);
-    if (line.word == "jsonl") return MatchLines(WithNames(line.rest), response_.body);
+    if (line.word == "json" || line.word == "json=")
+      return Match(WithNames(line.rest), response_.body, MembersOf(line));
+    if (line.word == "jsonl" || line.word == "jsonl=")
+      return MatchLines(WithNames(line.rest), response_.body, MembersOf(line));
     if (line.word == "let") return PlayLet(line.rest);
-    if (line.word == "event") {
+    if (line.word == "event" || line.word == "event=") {
       if (next_event_ == events_.size()) return "the stream ended before";
       const std::string& data = events_[next_event_++].data;
       if (line.rest == "[DONE]" || data == "[DONE]")
         return line.rest == data ? std::nullopt : std::optional("the event is " + data);
       if (auto why = MisnamedEvent(events_[next_event_ - 1])) return why;
-      return Match(WithNames(line.rest), data);
+      return Match(WithNames(line.rest), data, MembersOf(line));
     }
     if (auto why = Close()) return why;
     return PlayRequest(line);
@@ -413,22 +415,27 @@ class Player {
     return named ? std::nullopt : std::optional("the event is called " + event.event);
   }
 
-  static std::optional<std::string> Match(const std::string& expected, const std::string& got) {
+  static Members MembersOf(const TalkLine& line) {
+    return line.word.ends_with('=') ? Members::kAll : Members::kSome;
+  }
+
+  static std::optional<std::string> Match(const std::string& expected, const std::string& got,
+                                          Members members = Members::kSome) {
     const json parsed = json::parse(got, nullptr, /*allow_exceptions=*/false);
     if (parsed.is_discarded()) return "not JSON: " + got;
-    return Mismatch(json::parse(expected), parsed);
+    return Mismatch(json::parse(expected), parsed, members);
   }
 
   // Each line of the body against an element of an array.
-  static std::optional<std::string> MatchLines(const std::string& expected,
-                                               const std::string& body) {
+  static std::optional<std::string> MatchLines(const std::string& expected, const std::string& body,
+                                               Members members) {
     json lines = json::array();
     std::istringstream in(body);
     for (std::string text; std::getline(in, text);) {
       lines.push_back(json::parse(text, nullptr, /*allow_exceptions=*/false));
       if (lines.back().is_discarded()) return "not JSON: " + text;
     }
-    return Mismatch(json::parse(expected), lines);
+    return Mismatch(json::parse(expected), lines, members);
   }
 
   Server& server() {
