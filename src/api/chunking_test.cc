@@ -1,7 +1,8 @@
 // api/chunking_test.cc
-// An answer does not depend on the pieces in which its tokens came: recorded answers under every
-// split of at most three cuts between tokens and under random splits between bytes, in every API,
-// streamed and put together again, and whole. All must be what the answer in one piece is.
+// An answer does not depend on the pieces in which its tokens came: recorded answers of every
+// syntax of calls, under every split of at most three cuts between tokens and under random splits
+// between bytes, in every API, streamed and put together again, and whole. All must be what the
+// answer in one piece is.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,8 +15,9 @@
 
 #include "api/answer_sink.h"
 #include "api/chat_prompt.h"
-#include "api/testing/messages_stream.h"
+#include "api/testing/answer_apis.h"
 #include "api/testing/recorded_answers.h"
+#include "api/testing/scripted_server.h"
 #include "api/testing/service_fixture.h"
 #include "base/random.h"
 
@@ -23,145 +25,20 @@ namespace plumb::api {
 namespace {
 
 using nlohmann::json;
+using testing::AnswerApi;
 using testing::FakeClient;
 using testing::RecordedAnswer;
 
 constexpr uint64_t kSeed = 20261130;
-constexpr uint32_t kRandomSplits = 10'000;  // in each API, over all answers
+constexpr uint32_t kRandomSplits = 10'000;  // in each API and of each model, over its answers
 constexpr uint64_t kNumber = 77;
-
-// One API: what it is asked, and what its answers come to.
-struct Api {
-  std::string_view name;
-  json (*body)(const RecordedAnswer& answer);
-  json (*of_whole)(const json& answer);
-  json (*of_stream)(std::string_view body);
-};
-
-json Weather() { return {{"type", "object"}, {"properties", {{"city", {{"type", "string"}}}}}}; }
-json Note() { return {{"type", "object"}, {"properties", {{"input", {{"type", "string"}}}}}}; }
-
-json ChatBody(const RecordedAnswer& answer) {
-  json body = {{"model", "fake"},
-               {"max_tokens", answer.bytes_max},
-               {"messages", {{{"role", "user"}, {"content", "go"}}}}};
-  if (!answer.stop.empty()) body["stop"] = answer.stop;
-  if (!answer.tools) return body;
-  const auto tool = [](std::string_view name, const json& schema) -> json {
-    return {{"type", "function"}, {"function", {{"name", name}, {"parameters", schema}}}};
-  };
-  body["tools"] = {tool("get_weather", Weather()), tool("note", Note())};
-  return body;
-}
-
-json ChatOfWhole(const json& answer) {
-  const json& choice = answer["choices"][0];
-  const json& message = choice["message"];
-  return {{"content", message["content"].is_null() ? json("") : message["content"]},
-          {"reasoning", message.value("reasoning_content", "")},
-          {"calls", message.value("tool_calls", json::array())},
-          {"end", choice["finish_reason"]}};
-}
-
-json ChatOfStream(std::string_view body) {
-  const testing::Streamed stream = testing::PutTogether(body, 1);
-  CHECK(stream.done) << body;
-  const testing::StreamedChoice& choice = stream.choices[0];
-  return {{"content", choice.content},
-          {"reasoning", choice.reasoning},
-          {"calls", choice.tool_calls},
-          {"end", choice.finish_reason}};
-}
-
-json CompletionBody(const RecordedAnswer& answer) {
-  json body = {{"model", "fake"}, {"max_tokens", answer.bytes_max}, {"prompt", "go"}};
-  if (!answer.stop.empty()) body["stop"] = answer.stop;
-  return body;
-}
-
-json CompletionOfWhole(const json& answer) {
-  const json& choice = answer["choices"][0];
-  return {{"text", choice["text"]}, {"end", choice["finish_reason"]}};
-}
-
-json CompletionOfStream(std::string_view body) {
-  std::string text;
-  json end;
-  for (const std::string& data : testing::StreamData(body)) {
-    if (data == "[DONE]") continue;
-    const json choice = json::parse(data)["choices"][0];
-    CHECK(end.is_null()) << "a chunk after the end: " << data;
-    text += choice["text"].get<std::string>();
-    end = choice["finish_reason"];
-  }
-  return {{"text", text}, {"end", end}};
-}
-
-json ResponsesBody(const RecordedAnswer& answer) {
-  json body = {{"model", "fake"},
-               {"max_output_tokens", answer.bytes_max},
-               {"store", false},
-               {"input", "go"}};
-  if (!answer.stop.empty()) body["stop"] = answer.stop;
-  if (answer.tools) {
-    body["tools"] = {{{"type", "function"}, {"name", "get_weather"}, {"parameters", Weather()}},
-                     {{"type", "custom"}, {"name", "note"}}};
-  }
-  return body;
-}
-
-json Same(const json& answer) { return answer; }
-
-// The last event's response; the deltas of each item must add up to what stands in it.
-json ResponseOfStream(std::string_view body) {
-  std::vector<std::string> texts;
-  json response;
-  for (const std::string& data : testing::StreamData(body)) {
-    const json event = json::parse(data);
-    const std::string type = event["type"];
-    if (type.ends_with(".delta")) {
-      texts.resize(std::max<size_t>(texts.size(), event["output_index"].get<size_t>() + 1));
-      texts[event["output_index"]] += event["delta"].get<std::string>();
-    } else if (type == "response.completed" || type == "response.incomplete") {
-      response = event["response"];
-    }
-  }
-  CHECK(!response.is_null()) << body;
-  for (size_t i = 0; i < response["output"].size(); ++i) {
-    const json& item = response["output"][i];
-    std::string text;
-    for (const json& part : item.value("content", json::array()))
-      text += part["text"].get<std::string>();
-    text += item.value("arguments", "") + item.value("input", "");
-    CHECK(text == (i < texts.size() ? texts[i] : "")) << body;
-  }
-  return response;
-}
-
-json MessagesBody(const RecordedAnswer& answer) {
-  json body = {{"model", "fake"},
-               {"max_tokens", answer.bytes_max},
-               {"thinking", {{"type", "adaptive"}}},
-               {"messages", {{{"role", "user"}, {"content", "go"}}}}};
-  if (!answer.stop.empty()) body["stop_sequences"] = {answer.stop};
-  if (answer.tools) {
-    body["tools"] = {{{"name", "get_weather"}, {"input_schema", Weather()}},
-                     {{"name", "note"}, {"input_schema", Note()}}};
-  }
-  return body;
-}
-
-constexpr Api kApis[] = {
-    {"chat", ChatBody, ChatOfWhole, ChatOfStream},
-    {"completions", CompletionBody, CompletionOfWhole, CompletionOfStream},
-    {"responses", ResponsesBody, Same, ResponseOfStream},
-    {"messages", MessagesBody, Same, testing::MessageOfStream},
-};
 
 // The path of a request from its body to its answer, on one thread.
 class Player {
  public:
-  explicit Player(std::string_view api) : dialect_(Make(api)) {}
+  Player(std::string_view api, std::string_view model)
+      : model_(model == "deepseek" ? testing::DeepseekModel() : testing::ToolModel(model)),
+        dialect_(Make(api)) {}
 
   // The answer's body when the tokens come in chunks of these sizes.
   std::string Play(const std::string& body, const RecordedAnswer& answer,
@@ -175,7 +52,7 @@ class Player {
                     .fingerprints = &fingerprints_,
                     .parsers = {},
                     .prompt_stops = prompt.stops};
-    plan.parsers.push_back(request.prompts.empty() ? format_->NewParser(prompt)
+    plan.parsers.push_back(request.prompts.empty() ? format_.NewParser(prompt)
                                                    : std::make_unique<text::PlainAnswerParser>());
     engine::Request built{};
     CHECK(ApplyPrompt(request, std::move(prompt), nullptr, built).ok());
@@ -206,7 +83,7 @@ class Player {
     text::ChatPrompt& prompt = place->second;
     if (!added) return prompt;
     if (request.prompts.empty()) {
-      prompt = format_->Encode(request.input, testing::kContextMax).value();
+      prompt = format_.Encode(request.input, testing::kContextMax).value();
     } else {
       prompt.tokens = testing::ByteTokens(request.prompts[0].text, /*end=*/false);
     }
@@ -214,31 +91,32 @@ class Player {
   }
 
   std::unique_ptr<Dialect> Make(std::string_view api) {
-    const RequestLimits limits{.vocabulary_size = tokenizer_->size(),
-                               .abilities = format_->abilities()};
-    if (api == "chat") return std::make_unique<ChatDialect>(limits, *tokenizer_);
-    if (api == "completions") return std::make_unique<CompletionDialect>(limits, *tokenizer_);
+    const RequestLimits limits{.vocabulary_size = tokenizer_.size(),
+                               .abilities = format_.abilities()};
+    if (api == "chat") return std::make_unique<ChatDialect>(limits, tokenizer_);
+    if (api == "completions") return std::make_unique<CompletionDialect>(limits, tokenizer_);
     if (api == "messages") return std::make_unique<MessagesDialect>(limits, MessagesUse::kAnswer);
     CHECK(api == "responses") << api;
-    return std::make_unique<ResponsesDialect>(limits, *tokenizer_, store_);
+    return std::make_unique<ResponsesDialect>(limits, tokenizer_, store_);
   }
 
-  const std::unique_ptr<text::Tokenizer> tokenizer_ = testing::MakeDeepseekTokenizer();
-  const std::unique_ptr<text::ChatFormat> format_ = testing::MakeDeepseekFormat(*tokenizer_);
+  const testing::ScriptedModel model_;
+  const text::Tokenizer& tokenizer_ = *model_.tokenizer;
+  const text::ChatFormat& format_ = *model_.chat_format;
   ResponsesStore store_;
   const std::unique_ptr<Dialect> dialect_;
   const Fingerprints fingerprints_{"plumb-test"};
   const base::SystemClock clock_;
   std::map<std::string, text::ChatPrompt> prompts_;  // by body
   testing::FakeAnswer answer_;
-  testing::FakeGenerator generator_{*tokenizer_,
+  testing::FakeGenerator generator_{tokenizer_,
                                     [this](const engine::Request&, uint32_t) { return answer_; }};
 };
 
 // One recorded answer in one API: what it comes to in one piece, and whether it does in others.
 class Case {
  public:
-  Case(const Api& api, const RecordedAnswer& answer, Player& player)
+  Case(const AnswerApi& api, const RecordedAnswer& answer, Player& player)
       : api_(api), answer_(answer), player_(player) {
     json body = api.body(answer);
     whole_body_ = body.dump();
@@ -261,7 +139,7 @@ class Case {
   }
 
  private:
-  const Api& api_;
+  const AnswerApi& api_;
   const RecordedAnswer& answer_;
   Player& player_;
   std::string whole_body_;
@@ -286,12 +164,19 @@ std::vector<uint32_t> EndsOf(const RecordedAnswer& answer) {
   return ends;
 }
 
-class Chunking : public ::testing::TestWithParam<Api> {};
+using Param = std::tuple<AnswerApi, std::string_view>;  // and a model
+
+class Chunking : public ::testing::TestWithParam<Param> {
+ protected:
+  const AnswerApi& api() const { return std::get<0>(GetParam()); }
+  const std::vector<RecordedAnswer> answers_ =
+      testing::RecordedAnswers(std::get<std::string_view>(GetParam()));
+  Player player_{api().name, std::get<std::string_view>(GetParam())};
+};
 
 TEST_P(Chunking, NoSplitOfAtMostThreeCutsChangesAnAnswer) {
-  Player player(GetParam().name);
-  for (const RecordedAnswer& answer : testing::RecordedAnswers()) {
-    Case one(GetParam(), answer, player);
+  for (const RecordedAnswer& answer : answers_) {
+    Case one(api(), answer, player_);
     one.Check({});
     const std::vector<uint32_t> ends = EndsOf(answer);
     for (size_t a = 0; a < ends.size() && !HasFailure(); ++a) {
@@ -308,14 +193,12 @@ TEST_P(Chunking, NoSplitOfAtMostThreeCutsChangesAnAnswer) {
 TEST_P(Chunking, NoRandomSplitChangesAnAnswer) {
   RecordProperty("seed", std::to_string(kSeed));
   SCOPED_TRACE("seed " + std::to_string(kSeed));
-  Player player(GetParam().name);
   base::Rng rng(kSeed);
-  const auto& answers = testing::RecordedAnswers();
   std::vector<Case> cases;
-  for (const RecordedAnswer& answer : answers) cases.emplace_back(GetParam(), answer, player);
+  for (const RecordedAnswer& answer : answers_) cases.emplace_back(api(), answer, player_);
   for (uint32_t i = 0; i < kRandomSplits && !HasFailure(); ++i) {
     const size_t chosen = i % cases.size();
-    const auto bytes = static_cast<uint32_t>(Player::BytesOf(answers[chosen]).size());
+    const auto bytes = static_cast<uint32_t>(Player::BytesOf(answers_[chosen]).size());
     const uint64_t rarity = 1 + rng.Below(32);  // from a cut at every byte to hardly one
     std::vector<uint32_t> cuts;
     for (uint32_t at = 1; at < bytes; ++at)
@@ -326,19 +209,28 @@ TEST_P(Chunking, NoRandomSplitChangesAnAnswer) {
 
 // That the answers are what they are recorded for, and not nothing in every API.
 TEST_P(Chunking, AnswersHoldWhatTheyAreFor) {
-  Player player(GetParam().name);
-  for (const RecordedAnswer& answer : testing::RecordedAnswers()) {
-    const Case one(GetParam(), answer, player);
+  for (const RecordedAnswer& answer : answers_) {
+    const Case one(api(), answer, player_);
     const std::string shown = one.expected().dump();
     EXPECT_NE(shown.find(answer.holds), shown.npos) << answer.name << ": " << shown;
-    const bool chat = std::string_view(GetParam().name) != "completions";  // that reads no markup
+    const bool chat = api().name != "completions";  // that reads no markup
     EXPECT_TRUE(!chat || shown.find(answer.lacks) == shown.npos) << answer.name << ": " << shown;
     EXPECT_EQ(shown.find("\xEF\xBF\xBD"), shown.npos) << answer.name << ": " << shown;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Apis, Chunking, ::testing::ValuesIn(kApis),
-                         [](const auto& api) { return std::string(api.param.name); });
+std::string NameOf(const ::testing::TestParamInfo<Param>& info) {
+  std::string name(std::get<std::string_view>(info.param));
+  std::ranges::replace(name, '-', '_');
+  return name + "_" + std::string(std::get<0>(info.param).name);
+}
+
+INSTANTIATE_TEST_SUITE_P(Apis, Chunking,
+                         ::testing::Combine(::testing::ValuesIn(testing::kAnswerApis),
+                                            ::testing::Values("deepseek", "hermes", "llama",
+                                                              "mistral", "mistral-named",
+                                                              "thinking")),
+                         NameOf);
 
 }  // namespace
 }  // namespace plumb::api

@@ -1,28 +1,21 @@
 // api/testing/recorded_answers.h
-// Tests only. Answers as DeepSeek-V4.1 gives them, token by token: what parsers, detokenizers and
-// stop strings find hard, where tokens end within characters, marks and names.
+// Tests only. Answers as models give them, by their syntax of calls: what parsers, detokenizers and
+// stop strings find hard, where tokens end within characters, marks and names. Here those of
+// DeepSeek-V4.1; of models with a template: api/testing/template_answers.h.
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
 #include <string_view>
 #include <vector>
 
+#include "api/testing/recorded_answer.h"
+#include "api/testing/template_answers.h"
+
 namespace plumb::api::testing {
 
-struct RecordedAnswer {
-  std::string_view name;
-  std::vector<std::string_view> tokens;     // what each stands for; of characters also parts
-  std::string_view holds;                   // is in the answer, as JSON, in every API with chats
-  bool tools = false;                       // the request declares get_weather and note
-  std::string_view lacks = "\xEF\xBF\xBD";  // is in it nowhere
-  std::string_view stop = {};               // the request's stop string
-  uint32_t bytes_max = 4096;                // of the answer: its max_tokens, a byte being a token
-};
-
 // Those that max_tokens ends.
-inline std::vector<RecordedAnswer> CutAnswers() {
+inline std::vector<RecordedAnswer> CutDeepseekAnswers() {
   return {
       {.name = "cut off within the reasoning",
        .tokens = {"Hmm", ", ", "그", "러면", " </thin", "g> ", "\xF0\x9F\x98", "\x80", " and",
@@ -55,7 +48,7 @@ inline std::vector<RecordedAnswer> CutAnswers() {
   };
 }
 
-inline std::vector<RecordedAnswer> EndedAnswers() {
+inline std::vector<RecordedAnswer> EndedDeepseekAnswers() {
   return {
       {.name = "reasoning, Korean and emoji",
        .tokens = {"두 ", "글",       "\xEC\x9E", "\x90",       ".",      "</",       "think",
@@ -84,7 +77,7 @@ inline std::vector<RecordedAnswer> EndedAnswers() {
                   " 2.50}]",
                   "</｜DSML｜ parameter>\n</｜DSML｜ invoke>\n",
                   "</｜DSML｜ calls>"},
-       .holds = "get_weather",
+       .holds = "서울",
        .tools = true},
       {.name = "text, then two calls",
        .tokens = {"</think>", "I ", "look < both ｜", "DSML up", ".\n\n", "<｜DSML｜ calls>\n",
@@ -112,13 +105,12 @@ inline std::vector<RecordedAnswer> EndedAnswers() {
   };
 }
 
-inline const std::vector<RecordedAnswer>& RecordedAnswers() {
-  static const std::vector<RecordedAnswer> answers = [] {
-    std::vector<RecordedAnswer> all = EndedAnswers();
-    std::ranges::move(CutAnswers(), std::back_inserter(all));
-    return all;
-  }();
-  return answers;
+// Of one of the models of api/testing/scripted_server.h: "deepseek", or a syntax of templates.
+inline std::vector<RecordedAnswer> RecordedAnswers(std::string_view model) {
+  if (model != "deepseek") return TemplateAnswers(model);
+  std::vector<RecordedAnswer> all = EndedDeepseekAnswers();
+  std::ranges::move(CutDeepseekAnswers(), std::back_inserter(all));
+  return all;
 }
 
 }  // namespace plumb::api::testing
