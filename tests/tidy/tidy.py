@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import api_fields
 import banned
 import budgets
 import compiled
@@ -22,7 +23,7 @@ STATIC_RULES = [
     layers.check, budgets.check_sizes, budgets.check_functions, budgets.check_prologue,
     banned.check, banned.check_todo, banned.check_machine_paths,
     sources.check_headers, sources.check_dead, sources.check_tests,
-    documents.check, documents.check_modules,
+    documents.check, documents.check_modules, api_fields.check,
 ]
 
 

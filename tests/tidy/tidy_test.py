@@ -2,6 +2,7 @@
 # tests/tidy/tidy_test.py
 # Plants one violation a rule into a small clean tree and expects tidy to name exactly that one. The
 # clean tree itself must pass, so that no rule cries on what STYLE.md allows.
+import json
 import shutil
 import sys
 import tempfile
@@ -226,6 +227,25 @@ class TidyTest(unittest.TestCase):
             with self.subTest(rule):
                 self.append("src/engine/engine.cc", call + "\n")
                 self.expect(rule, "src/engine/engine.cc", 6)
+
+    def test_the_fields_of_requests_are_those_of_the_document(self):
+        body = {"$ref": "#/components/schemas/Ask"}
+        content = {"application/json": {"schema": {"allOf": [body]}}}
+        openapi = {"paths": {"/v1/ask": {"post": {"requestBody": {"content": content}}}},
+                   "components": {"schemas": {"Ask": {"properties": {"model": {}, "stop": {}}}}}}
+        self.write("src/api/openapi/ask.json", json.dumps(openapi))
+        document = "docs/api_coverage.md"
+        head = "## POST /v1/ask\n\n| field | |\n|---|---|\n| `model` | |\n"
+        good = head + "| `stop[].text` | `no` |\n\n| of an answer | |\n| `id` | |\n"
+        self.expect("api-fields", document, 1)
+        self.write(document, good)
+        self.assertEqual(self.judge(), [])
+        self.write(document, head)
+        self.expect("api-fields", document, 1)
+        self.write(document, head + "| `stop`, `n` | |\n")
+        self.expect("api-fields", document, 6)
+        self.write(document, good.replace("/v1/ask", "/v1/tell"))
+        self.expect("api-fields", document, 1)
 
     def test_more_spellings_of_banned_calls_are_named(self):
         for call in ("int x = rand();", "time_t t = time(nullptr);", "delete x;", "delete[] x;",
