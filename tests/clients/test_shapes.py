@@ -28,7 +28,7 @@ OURS = {  # by type
     "ChatCompletionMessage": {"reasoning_content"}, "ChoiceDelta": {"reasoning_content"},
     "CompletionUsage": {"prompt_cache_hit_tokens", "prompt_cache_miss_tokens"},
     "Completion": {"plumb"},
-    # OpenAI's own answers have `store` and the status; earlier versions of the SDK require the name.
+    # OpenAI's own answers have `store` and the status; earlier versions of the SDK want the name.
     "Response": {"plumb", "store"},
     "ResponseFunctionCallArgumentsDoneEvent": {"name"}, "ResponseCustomToolCall": {"status"},
     # In a delta as in what it becomes part of: a token may be a part of a character.
