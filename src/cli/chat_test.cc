@@ -121,7 +121,8 @@ TEST(RunChat, ToolsAndEffortAreReadBeforeAModelIs) {
     });
   };
   for (const char* tools : {"bad", "", "[", R"([], "messages": [])", "{}",
-                            R"([{"type": "function", "function": {"name": 7}}])"}) {
+                            R"([{"type": "function", "function": {"name": 7}}])",
+                            R"([{"type": "custom", "custom": {"name": "note"}}])"}) {
     const base::Status status = refused(tools, "");
     EXPECT_EQ(status.field(), "--tools") << tools << ": " << status.ToString();
     EXPECT_THAT(status.message(), testing::StartsWith("--tools: ")) << tools;

@@ -105,8 +105,13 @@ base::Status CheckTools(std::string_view json) {
     return base::InvalidArgument(
         kField, "not valid JSON; a list as in the field tools of a chat request is taken");
   }
-  const base::Status status = base::ToStatus(api::ReadTools(body->members.front().value, kField));
-  return NamingFlag(status, status.field());
+  const auto tools = api::ReadTools(body->members.front().value, kField);
+  if (!tools.ok()) return NamingFlag(tools.status(), tools.status().field());
+  if (tools->custom.empty()) return base::OkStatus();
+  return base::InvalidArgument(
+      kField,
+      fmt::format("'{}' is a custom tool; here tools are functions, whose arguments are JSON",
+                  Printable(tools->custom.front(), 60)));
 }
 
 base::Status CheckEffort(const std::string& effort) {

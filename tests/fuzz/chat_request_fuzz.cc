@@ -6,10 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 
 #include "api/chat_request.h"
+#include "api/custom_tools.h"
 #include "api/json.h"
+#include "api/tool_fields.h"
 #include "base/check.h"
 #include "refusal.h"
 
@@ -18,9 +21,14 @@ namespace {
 using plumb::api::ChatRequest;
 using plumb::api::JsonKind;
 using plumb::api::JsonValue;
+using plumb::api::kToolsMax;
 using plumb::api::RequestLimits;
+using plumb::text::ToolChoice;
 
 constexpr uint32_t kVocabulary = 1000;
+const RequestLimits kLimits{.vocabulary_size = kVocabulary,
+                            .abilities = {.tools = true, .reasoning = true, .guides = true}};
+const RequestLimits kPlainLimits{.vocabulary_size = kVocabulary};
 
 void CheckSame(const JsonValue& ours, const nlohmann::json& other) {
   switch (ours.kind) {
@@ -101,17 +109,34 @@ void CheckRanges(const ChatRequest& request) {
   for (const std::string& stop : sampling.stop) CHECK(!stop.empty());
 }
 
+// Each tool has a name of its own, and one that must be called is there.
+void CheckTools(const ChatRequest& request) {
+  const auto& tools = request.input.tools;
+  std::set<std::string_view> names;
+  for (const auto& tool : tools) CHECK(!tool.name.empty() && names.insert(tool.name).second);
+  const std::set<std::string_view> custom(request.custom_tools.begin(), request.custom_tools.end());
+  CHECK(custom.size() == request.custom_tools.size() && tools.size() <= kToolsMax);
+  if (request.input.tool_choice == ToolChoice::kNamed)
+    CHECK(names.contains(request.input.tool_name)) << request.input.tool_name;
+  for (const auto& tool : tools) {
+    CHECK(nlohmann::json::parse(tool.parameters, nullptr, false).is_object()) << tool.parameters;
+    CHECK(!custom.contains(tool.name) || tool.parameters == plumb::api::kCustomParameters);
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
   CheckJson(body);
-  const auto request =
-      plumb::api::ParseChatRequest(body, RequestLimits{.vocabulary_size = kVocabulary});
-  if (request.ok()) {
-    CheckRanges(*request);
-  } else {
-    plumb::fuzz::CheckRefusal(request.status());
+  for (const RequestLimits& limits : {kLimits, kPlainLimits}) {
+    const auto request = plumb::api::ParseChatRequest(body, limits);
+    if (request.ok()) {
+      CheckRanges(*request);
+      CheckTools(*request);
+    } else {
+      plumb::fuzz::CheckRefusal(request.status());
+    }
   }
   return 0;
 }
