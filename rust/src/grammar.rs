@@ -22,9 +22,11 @@ const FIRST_TIME_MAX: Duration = Duration::from_millis(100);
 /// slow would hold up the others, too.
 const CREDIT_MAX: Duration = Duration::from_millis(50);
 const CREDIT_OF_MASK: Duration = Duration::from_millis(2);
-/// Of taking all tokens once more, by a parser of its own, and how often an answer may ask for it.
+/// Of taking all tokens once more, by a parser of its own; how often an answer may ask for it, and
+/// after how many masks it may once more.
 const REPLAY_TIME_MAX: Duration = Duration::from_millis(200);
 const REPLAYS_MAX: u32 = 3;
+pub(crate) const MASKS_OF_REPLAY: u32 = 256;
 
 /// The first line of a message that may go on with a dump, cut to what a person reads.
 pub fn first_line(error: &dyn std::fmt::Display) -> String {
@@ -100,11 +102,14 @@ pub struct State {
     tokens: Vec<u32>,
     ended: bool,      // an end token stands after `tokens`
     broken: bool,     // the parser met a limit: it must be built anew before its next use
-    replays: u32,     // how often it was
+    replays: u32,     // how often it was, less what masks have earned
+    masks: u32,       // since one of those was earned
     credit: Duration, // what steps may still take; none: the answer cannot go on
     mask: Vec<u32>,   // of the present position, when mask_known
     mask_known: bool,
 }
+
+const TOO_SLOW: &str = "its masks take too long";
 
 fn too_complex(why: &str) -> Failure {
     Failure::Limit(format!("the grammar is too complex here: {why}"))
@@ -120,11 +125,18 @@ impl State {
             ended: false,
             broken: false,
             replays: 0,
+            masks: 0,
             credit: CREDIT_MAX,
             mask: grammar.first_mask.clone(),
             mask_known: true,
             grammar: grammar.clone(),
         }
+    }
+
+    /// As the watch does with a step that takes too long, before one that has not begun.
+    #[cfg(test)]
+    pub(crate) fn hold_up(&self) {
+        self.cancel.cancel();
     }
 
     fn is_end(&self, token: u32) -> bool {
@@ -142,8 +154,8 @@ impl State {
         let result = catch_unwind(AssertUnwindSafe(|| step(&mut self.parser)));
         self.credit = self.credit.saturating_sub(watched.spent());
         drop(watched);
-        if self.too_slow() {
-            return Err(too_complex("its masks take too long"));
+        if self.cancel.is_cancelled() || self.credit.is_zero() {
+            return Err(too_complex(TOO_SLOW));
         }
         match result {
             Ok(Ok(value)) => Ok(value),
@@ -155,23 +167,20 @@ impl State {
         }
     }
 
-    /// For good: shared caches only make it faster.
-    fn too_slow(&self) -> bool {
-        self.cancel.is_cancelled() || self.credit.is_zero()
-    }
-
-    /// Runs `step`; where it fails, once more on a parser of its own, which is what decides.
+    /// Runs `step`; where it fails, once more on a parser of its own, which is what decides. Time
+    /// that was too long once may have been the machine's: a virtual one may stand still for longer
+    /// than a step may take, and its clocks call that work.
     fn twice<T>(
         &mut self,
         step: impl Fn(&mut TokenParser) -> anyhow::Result<T>,
     ) -> Result<T, Failure> {
-        if self.too_slow() {
-            return Err(too_complex("its masks take too long"));
+        if self.credit.is_zero() {
+            return Err(too_complex(TOO_SLOW));
         }
         if !self.broken {
             let first = self.step(STEP_TIME_MAX, &step);
             self.broken = first.is_err();
-            if first.is_ok() || self.too_slow() {
+            if first.is_ok() || self.credit.is_zero() {
                 return first;
             }
         }
@@ -225,6 +234,11 @@ impl State {
             let mask = self.twice(|parser| parser.compute_mask())?;
             copy_mask(mask.as_slice(), &mut self.mask);
             self.credit = CREDIT_MAX.min(self.credit + CREDIT_OF_MASK);
+            self.masks += 1;
+            if self.masks == MASKS_OF_REPLAY {
+                self.masks = 0;
+                self.replays = self.replays.saturating_sub(1);
+            }
         }
         self.mask_known = true;
         Ok(())

@@ -18,6 +18,8 @@ mod ebnf_parse;
 mod grammar;
 mod grammar_abi;
 mod grammar_source;
+#[cfg(test)]
+mod grammar_test;
 mod grammar_vocabulary;
 mod hash;
 mod lark_guard;
