@@ -233,9 +233,12 @@ TEST_P(DeepseekExactness, ResumesFromACheckpointOfEachPage) {
   Model& model = runner.model();
   const auto tokens = RandomTokens(3 * kPageTokens + 35, runner.vocabulary(), 14);
   const auto whole = Whole(model, tokens);
-  for (uint32_t page = 1; page <= 2; ++page) {
+  const uint32_t replay_from = ReplayFrom(tokens.size());
+  const uint32_t last = GetParam().replay_rows > 0 ? replay_from : 3 * kPageTokens;
+  ASSERT_GE(last, 2 * kPageTokens);
+  for (uint32_t page = 1; page * kPageTokens <= last; ++page) {
     for (const uint32_t beyond : {0u, 1u, 6u}) {
-      DeepseekSequence first(model, tokens, ReplayFrom(tokens.size()));
+      DeepseekSequence first(model, tokens, replay_from);
       const uint32_t boundary = page * kPageTokens;
       std::vector<TokenId> some(tokens.begin(), tokens.begin() + boundary);
       const auto vain = RandomTokens(beyond, runner.vocabulary(), 3);
@@ -251,7 +254,7 @@ TEST_P(DeepseekExactness, ResumesFromACheckpointOfEachPage) {
       std::vector<std::byte> checkpoint(model.info().checkpoint_bytes);
       model.SaveState(first.state.data(), boundary, checkpoint);
 
-      DeepseekSequence second(model, tokens, ReplayFrom(tokens.size()));
+      DeepseekSequence second(model, tokens, replay_from);
       for (uint32_t i = 0; i < page; ++i) second.memory[i] = first.memory[i];
       model.LoadState(checkpoint, boundary, second.state.data());
       second.done = boundary;
