@@ -166,6 +166,41 @@ TEST(DeepseekV41Prompt, StrictHoldsInEverySchemaInside) {
       << Rendered(input);
 }
 
+// A map could only ever be empty there; every place where a schema may stand is looked at.
+TEST(DeepseekV41Prompt, StrictRefusesMembersWithoutNames) {
+  const auto field = [](const std::string& parameters, bool strict) {
+    ChatInput input = Chat({User("a")});
+    input.tools = {Tool("f", parameters, strict)};
+    return FieldOf(input);
+  };
+  const std::string map = R"({"type":"object","additionalProperties":{"type":"string"}})";
+  const std::string named = R"({"type":"object","additionalProperties":false})";
+  const std::pair<std::string, std::string> places[] = {
+      {"@", ""},
+      {R"({"properties":{"m":@}})", ".properties.m"},
+      {R"({"patternProperties":{"^x":@}})", ".patternProperties.^x"},
+      {R"({"$defs":{"m":@}})", ".$defs.m"},
+      {R"({"items":@})", ".items"},
+      {R"({"prefixItems":[{},@]})", ".prefixItems[1]"},
+      {R"({"anyOf":[@]})", ".anyOf[0]"},
+      {R"({"oneOf":[{"items":@}]})", ".oneOf[0].items"},
+      {R"({"if":{},"then":@})", ".then"},
+      {R"({"if":{},"else":@})", ".else"},
+  };
+  for (const auto& [form, path] : places) {
+    SCOPED_TRACE(form);
+    const auto with = [at = form.find('@'), form = form](const std::string& schema) {
+      return std::string(form).replace(at, 1, schema);
+    };
+    EXPECT_EQ(field(with(map), true),
+              "tools[0].function.parameters" + path + ".additionalProperties");
+    EXPECT_EQ(field(with(map), false), "ok");
+    EXPECT_EQ(field(with(named), true), "ok");
+  }
+  // What a value must not be becomes no stricter.
+  EXPECT_EQ(field(R"({"not":)" + map + "}", true), "ok");
+}
+
 TEST(DeepseekV41Prompt, TasksTakeThePlaceOfTheHeader) {
   ChatInput input = Chat({User("a")});
   input.messages[0].task = "query";

@@ -41,12 +41,19 @@ constexpr std::string_view kToolsTail =
     "\n\nYou MUST strictly follow the above defined tool name and parameter schemas to invoke tool "
     "calls.\n";
 
-// An object's members are all required and no others are allowed; in every schema inside likewise.
-// Recursion is bounded by OrderedJson::kDepthMax.
-void MakeStrict(OrderedJson& schema) {
+// An object's members are all required and no others are allowed; in every schema inside likewise,
+// but for those that a value must not or need not meet. An object whose members have names that are
+// not known can have no such form. Recursion is bounded by OrderedJson::kDepthMax.
+base::Status MakeStrict(OrderedJson& schema, const std::string& path) {
   const OrderedJson* type = schema.Find("type");
+  const OrderedJson* others = schema.Find("additionalProperties");
   OrderedJson* properties = schema.Find("properties");
   const bool has_properties = properties != nullptr && properties->kind == Kind::kObject;
+  if (others != nullptr && others->kind != Kind::kFalse) {
+    return InvalidArgument(path + ".additionalProperties",
+                           "a strict tool names every member of its objects; leave "
+                           "additionalProperties out, or the tool's strict");
+  }
   if (has_properties || (type != nullptr && type->text == "object")) {
     OrderedJson required{.kind = Kind::kArray};
     if (has_properties) {
@@ -56,17 +63,22 @@ void MakeStrict(OrderedJson& schema) {
     schema.Set("additionalProperties", OrderedJson::Bool(false));
     if (has_properties) schema.Set("required", std::move(required));
   }
-  for (const char* of_schemas : {"properties", "$defs", "definitions"}) {
+  for (const char* of_schemas : {"properties", "patternProperties", "$defs", "definitions"}) {
     OrderedJson* member = schema.Find(of_schemas);
     if (member == nullptr) continue;
-    for (auto& [name, value] : member->members) MakeStrict(value);
+    for (auto& [name, value] : member->members)
+      RETURN_IF_ERROR(MakeStrict(value, fmt::format("{}.{}.{}", path, of_schemas, name)));
   }
-  for (const char* of_schema : {"items", "anyOf", "oneOf", "allOf"}) {
+  for (const char* of_schema :
+       {"items", "prefixItems", "anyOf", "oneOf", "allOf", "then", "else"}) {
     OrderedJson* member = schema.Find(of_schema);
     if (member == nullptr) continue;
-    if (member->kind == Kind::kObject) MakeStrict(*member);
-    for (OrderedJson& value : member->items) MakeStrict(value);
+    const std::string name = fmt::format("{}.{}", path, of_schema);
+    if (member->kind == Kind::kObject) RETURN_IF_ERROR(MakeStrict(*member, name));
+    for (size_t i = 0; i < member->items.size(); ++i)
+      RETURN_IF_ERROR(MakeStrict(member->items[i], fmt::format("{}[{}]", name, i)));
   }
+  return base::OkStatus();
 }
 
 base::Status WriteTool(PromptWriter& writer, const ToolSpec& tool, const std::string& path) {
@@ -127,7 +139,7 @@ base::Result<OrderedJson> ReadToolParameters(const ToolSpec& tool, const std::st
                            "the parameters of a tool are a JSON object: " +
                                (parameters.ok() ? "this is none" : parameters.status().message()));
   }
-  if (tool.strict) MakeStrict(*parameters);
+  if (tool.strict) RETURN_IF_ERROR(MakeStrict(*parameters, path + ".parameters"));
   return parameters;
 }
 

@@ -33,7 +33,8 @@ base::Status WriteDeepseekCalls(PromptWriter& writer, std::span<const ToolCall> 
                                 const std::string& path);
 
 // The schema of a tool's parameters: as it came, or, where the tool is strict, with nothing
-// optional and nothing more in it. kInvalidArgument, field `path`.parameters: no JSON object.
+// optional and nothing more in it. kInvalidArgument, field `path`.parameters...: no JSON object, or
+// a strict tool with an object whose members are not all named.
 base::Result<OrderedJson> ReadToolParameters(const ToolSpec& tool, const std::string& path);
 
 // JSON as Python prints it. kInvalidArgument with that field: not JSON.
