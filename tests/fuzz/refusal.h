@@ -1,6 +1,6 @@
 // tests/fuzz/refusal.h
-// What a parser of requests may say of a body that it refuses: that the body is wrong, in words
-// that can stand in an answer, whatever bytes of the body they quote.
+// What a parser of requests may say of what it refuses: which code, mostly that the caller is
+// wrong, in words that can stand in an answer, whatever bytes of the request they quote.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,8 +12,9 @@
 
 namespace plumb::fuzz {
 
-inline void CheckRefusal(const base::Status& status) {
-  CHECK(status.code() == base::Code::kInvalidArgument) << status.ToString();
+inline void CheckRefusal(const base::Status& status,
+                         base::Code code = base::Code::kInvalidArgument) {
+  CHECK(status.code() == code) << status.ToString();
   std::string json;
   api::AppendJsonString(json, status.message());
   CHECK(nlohmann::json::accept(json)) << json;
