@@ -37,6 +37,13 @@ std::optional<size_t> TakeIndex(std::string_view& path, std::string_view list, s
   return index;
 }
 
+constexpr std::string_view kEarlier = "previous_response_id";
+
+// A member of what stands there; of an earlier request's there is no place in this one.
+std::string Inside(const std::string& place, std::string_view member) {
+  return place == kEarlier ? place : place + std::string(member);
+}
+
 // What is wrong with a message, told of the items that it was made of.
 Words OfMessage(std::string_view rest, const ResponsesPlaces::Message& place,
                 const std::string& message) {
@@ -46,17 +53,17 @@ Words OfMessage(std::string_view rest, const ResponsesPlaces::Message& place,
             "follows none"};
   }
   if (rest == ".tool_call_id")
-    return {place.path + ".call_id",
+    return {Inside(place.path, ".call_id"),
             "this names no call right before it, or one that has its output"};
   if (rest == ".tool_calls") {
     return {place.calls.empty() ? place.path : place.calls.front(),
-            "calls have a call_id of their own each, and their outputs right behind them"};
+            "each call has a call_id of its own, and its output right behind it"};
   }
   std::string_view member = rest;
   if (const auto call = TakeIndex(member, ".tool_calls", place.calls.size())) {
     constexpr std::string_view kInner = ".function";  // here its members are those of the item
     if (member.starts_with(kInner)) member.remove_prefix(kInner.size());
-    return {place.calls[*call] + std::string(member), message};
+    return {Inside(place.calls[*call], member), message};
   }
   return {place.path, message};
 }
@@ -89,7 +96,7 @@ Words Translated(const base::Status& status, const ResponsesPlaces& places) {
 void AppendPlaces(const std::vector<MessageSource>& sources, size_t earlier, bool text_input,
                   std::vector<ResponsesPlaces::Message>& out) {
   const auto path = [&](size_t item) {
-    if (item < earlier) return std::string("previous_response_id");
+    if (item < earlier) return std::string(kEarlier);
     return text_input ? std::string("input") : IndexPath("input", item - earlier);
   };
   for (const MessageSource& source : sources) {
