@@ -7,6 +7,7 @@
 #include <array>
 
 #include "cli/bench.h"
+#include "cli/bus_error.h"
 #include "cli/chat.h"
 #include "cli/command_line.h"
 #include "cli/generate.h"
@@ -26,6 +27,7 @@ CLI::App* Add(CLI::App& app, const char* name, const HelpText& help) {
 }
 
 int Main(int argc, const char* const* argv) {
+  ExplainBusErrors();
   CLI::App app(kMainHelp.what, "plumb");
   app.footer(kMainHelp.examples);
   app.set_version_flag("--version", "plumb " + std::string(kVersion));

@@ -1,6 +1,6 @@
 // cli/signals.cc
-// A handler that adds to a counter and an eventfd, both safe in a handler. They are the only
-// globals of this module, because a handler gets no argument.
+// A handler that adds to a counter and an eventfd, both safe in a handler. They are
+// globals, because a handler gets no argument.
 #include "cli/signals.h"
 
 #include <poll.h>
