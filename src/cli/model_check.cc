@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/thread.h"
 #include "cli/model_text.h"
 #include "engine/vocabulary.h"
 #include "model/families/deepseek_v41_classes.h"
@@ -13,6 +14,8 @@
 #include "model/families/engram.h"
 #include "model/hf_text.h"
 #include "model/load.h"
+#include "model/weight_reader.h"
+#include "tensor/thread_pool.h"
 #include "text/deepseek_token_classes.h"
 
 namespace plumb::cli {
@@ -60,6 +63,13 @@ base::Result<model::Inspection> Examine(const ModelReference& reference) {
     inspection->unsupported = CheckText(**file);
   }
   return inspection;
+}
+
+base::Status CheckValues(const ModelReference& reference) {
+  const auto file = model::OpenModelFile(reference.path);
+  if (!file.ok()) return InModel(reference, file.status());
+  tensor::ThreadPool pool({.threads = base::UsableProcessors()});
+  return InModel(reference, model::CheckValues(**file, pool));
 }
 
 base::Status CheckWhole(const ModelReference& reference, const model::Inspection& inspection) {

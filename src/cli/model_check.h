@@ -14,6 +14,9 @@ namespace plumb::cli {
 // cannot be read at all; messages name it.
 base::Result<model::Inspection> Examine(const ModelReference& reference);
 
+// Whether all weights are finite numbers; reads them. kCorrupt: the message names file and tensor.
+base::Status CheckValues(const ModelReference& reference);
+
 // Ok when the file is whole, and also when plumb lacks what it takes to run it (kUnsupported, which
 // is no fault of the file's). kCorrupt, kNotFound: what is damaged or missing; the message names
 // the file.

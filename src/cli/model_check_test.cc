@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
+#include <string>
 
 #include "base/disk.h"
 #include "base/testing/scratch_folder.h"
@@ -59,6 +61,19 @@ TEST_F(ModelCheck, PassesAWholeFile) {
   EXPECT_TRUE(status.ok()) << status.ToString();
 }
 
+TEST_F(ModelCheck, AWeightThatIsNoNumberFails) {
+  std::string file = model::TinyModel({.types = {kF16}});
+  const ModelReference reference{nullptr, folder_.File("m.gguf"), "m"};
+  ASSERT_TRUE(base::WriteFileAtomic(reference.path, file).ok());
+  EXPECT_TRUE(CheckValues(reference).ok()) << CheckValues(reference).ToString();
+  file.replace(file.size() - 4, 4, std::string("\0\0\xc0\x7f", 4));  // ends with output_norm
+  ASSERT_TRUE(base::WriteFileAtomic(reference.path, file).ok());
+  const base::Status status = CheckValues(reference);
+  EXPECT_EQ(status.code(), Code::kCorrupt);
+  EXPECT_THAT(status.message(), HasSubstr("output_norm.weight holds a value that is not finite"));
+  EXPECT_TRUE(Check(reference).ok()) << "which its directory does not tell";
+}
+
 TEST_F(ModelCheck, AMissingOrBrokenTokenizerFails) {
   base::Status status = Check(Folder({}));
   EXPECT_EQ(status.code(), Code::kNotFound);
@@ -88,6 +103,28 @@ TEST_F(ModelCheck, WhatPlumbCannotRunIsNotTheFilesFault) {
   EXPECT_TRUE(CheckWhole(reference, inspection).ok());
   inspection.unsupported = base::Corrupt("a tensor is missing");
   EXPECT_EQ(CheckWhole(reference, inspection).message(), "'x.gguf': a tensor is missing");
+}
+
+TEST_F(ModelCheck, MappedWeightsAndScalesAreLookedAtToo) {
+  const auto check = [&](const model::DeepseekTiny& tiny) {
+    std::filesystem::remove_all(folder_.File("v41"));
+    std::filesystem::create_directories(folder_.File("v41"));
+    model::WriteFiles(folder_.File("v41"), model::DeepseekTinyFiles(tiny));
+    return CheckValues({nullptr, folder_.File("v41"), "v41"});
+  };
+  const model::DeepseekTiny good = model::MakeDeepseekTiny({});
+  EXPECT_TRUE(check(good).ok()) << check(good).ToString();
+  std::set<std::string> types;
+  for (size_t i = 0; i < good.tensors.size(); ++i) {
+    if (!good.tensors[i].type.starts_with("F8_") || !types.insert(good.tensors[i].type).second) {
+      continue;
+    }
+    model::DeepseekTiny bad = good;
+    bad.tensors[i].bytes.back() = '\xff';  // not a number in either type
+    EXPECT_EQ(check(bad).code(), Code::kCorrupt) << good.tensors[i].name;
+    EXPECT_THAT(check(bad).message(), HasSubstr("tensor " + good.tensors[i].name + " holds"));
+  }
+  EXPECT_EQ(types, (std::set<std::string>{"F8_E4M3", "F8_E8M0"}));
 }
 
 TEST_F(ModelCheck, AListOfTokenClassesThatLoadingWouldRefuseFails) {

@@ -85,11 +85,13 @@ base::Status VerifyOne(const ModelReference& reference) {
   }
   ASSIGN_OR_RETURN(const model::Inspection inspection, Examine(reference));
   RETURN_IF_ERROR(CheckWhole(reference, inspection));
-  Print(fmt::format("{}: good, {} tensors, sha256 {}{}\n", reference.id, inspection.tensors,
-                    *digest,
+  RETURN_IF_ERROR(CheckValues(reference));
+  Print(fmt::format("{}: {}, {} tensors, sha256 {}{}\n", reference.id,
+                    inspection.unsupported.ok() ? "good" : "undamaged, but plumb cannot run it",
+                    inspection.tensors, *digest,
                     reference.entry == nullptr ? " (not in the catalogue, so not compared)" : ""));
   if (!inspection.unsupported.ok()) {
-    PrintError("note: plumb cannot run it: " + inspection.unsupported.message() + "\n");
+    PrintError("note: it cannot run because " + inspection.unsupported.message() + "\n");
   }
   return base::OkStatus();
 }

@@ -162,6 +162,19 @@ Status ReadShapes(const Checkpoint& gguf, const KeyReader& keys, Config& config)
   return ReadBiases(gguf, config);
 }
 
+// One of several files of a model has only some of its tensors.
+Status RefuseSplit(const Checkpoint& gguf) {
+  constexpr std::string_view kKey = "split.count";
+  if (!gguf.Has(kKey)) return base::OkStatus();
+  const auto count = gguf.Unsigned(kKey);
+  if (!count.ok()) return Corrupt(count.status().message()).WithField(std::string(kKey));
+  if (*count <= 1) return base::OkStatus();
+  return base::Unsupported(fmt::format("split.count: this is one of {} files that make up the "
+                                       "model; join them first (llama-gguf-split --merge)",
+                                       *count))
+      .WithField(std::string(kKey));
+}
+
 std::string PrintableName(const Checkpoint& gguf) {
   auto text = gguf.Text("general.name");
   if (!text.ok()) return "";
@@ -201,6 +214,7 @@ Result<Config> ReadConfig(const Checkpoint& gguf) {
     return Corrupt(architecture.status().message()).WithField("general.architecture");
   }
   if (*architecture == kDeepseekArchitecture) return DeepseekSummary(gguf);
+  RETURN_IF_ERROR(RefuseSplit(gguf));
   Config config;
   ASSIGN_OR_RETURN(config.family, FamilyOf(*architecture));
   config.architecture = *architecture;

@@ -82,6 +82,19 @@ TEST(Config, ReadsALlama) {
   EXPECT_FALSE(config->qkv_bias);
 }
 
+TEST(Config, AModelInSeveralFilesIsRefusedByItsCount) {
+  Keys keys = Llama();
+  keys["split.count"] = Is(uint16_t{1});
+  EXPECT_TRUE(Read(File(keys)).ok());
+  keys["split.count"] = Is(uint16_t{3});
+  EXPECT_EQ(Read(File(keys)).status().code(), Code::kUnsupported);
+  EXPECT_EQ(Read(File(keys)).status().field(), "split.count");
+  EXPECT_THAT(Read(File(keys)).status().message(), HasSubstr("one of 3 files"));
+  keys["split.count"] = IsText("three");
+  EXPECT_EQ(Read(File(keys)).status().code(), Code::kCorrupt);
+  EXPECT_EQ(Read(File(keys)).status().field(), "split.count");
+}
+
 TEST(Config, ReadsWhatIsOptional) {
   Keys keys = Llama();
   keys.erase("llama.attention.head_count_kv");

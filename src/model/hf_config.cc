@@ -150,6 +150,9 @@ class Translator {
 
   Status Gemma() {
     ASSIGN_OR_RETURN(const auto cap, to_.config.Number("final_logit_softcapping"));
+    if (cap && !(*cap > 0)) {
+      return to_.config.Wrong("final_logit_softcapping", "above 0 or null");
+    }
     if (cap) to_.metadata.SetNumber(to_.Key("final_logit_softcapping"), *cap);
     ASSIGN_OR_RETURN(const auto given, to_.config.Number("query_pre_attn_scalar"));
     if (!given && !to_.config.Absent("query_pre_attn_scalar")) {

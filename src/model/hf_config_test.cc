@@ -114,9 +114,11 @@ TEST(HfConfig, AbsentWindowsAreTheClassesOwnAndNullIsNone) {
               ElementsAre(1, 1, 1, 1, 1, 0, 1));
   EXPECT_EQ(read.Number("gemma3.rope.freq_base_swa"), 1e4);
   EXPECT_EQ(read.Number("gemma3.attention.scale"), 1.0 / 16);
-  for (const char* key : {"sliding_window", "query_pre_attn_scalar"}) {
+  for (const auto& [key, value] :
+       {std::pair("sliding_window", json()), std::pair("query_pre_attn_scalar", json()),
+        std::pair("final_logit_softcapping", json(0.0))}) {
     json without = gemma;
-    without[key] = nullptr;
+    without[key] = value;
     EXPECT_EQ(Read(without).config.status().code(), Code::kCorrupt) << key;
     EXPECT_THAT(Read(without).config.status().message(), HasSubstr(key));
   }

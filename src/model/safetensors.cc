@@ -50,6 +50,35 @@ bool GoodName(std::string_view name) {
          std::all_of(name.begin(), name.end(), [](char c) { return c >= 0x21 && c <= 0x7e; });
 }
 
+// The parser holds a number or a text whole, some times over, before it is judged: so none may be
+// long. What is no JSON is left to the parser.
+Status CheckLengths(std::string_view header) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  size_t i = 0;
+  while (i < header.size()) {
+    const size_t begin = i;
+    if (header[i] == '"') {
+      for (++i; i < header.size() && header[i] != '"'; ++i) {
+        if (header[i] == '\\') ++i;
+      }
+      if (i - begin > kSafetensorsTextBytesMax) {
+        return Unsupported(fmt::format("the safetensors header has a text of more than {} bytes",
+                                       kSafetensorsTextBytesMax));
+      }
+      ++i;
+    } else if (digit(header[i])) {
+      while (i < header.size() && digit(header[i])) ++i;
+      if (i - begin > kSafetensorsNumberBytesMax) {
+        return Corrupt(fmt::format("the safetensors header has a number of more than {} digits",
+                                   kSafetensorsNumberBytesMax));
+      }
+    } else {
+      ++i;
+    }
+  }
+  return base::OkStatus();
+}
+
 // An entry as it stands in the header.
 struct Entry {
   std::string name;
@@ -273,6 +302,7 @@ Result<std::unique_ptr<Safetensors>> Safetensors::Parse(std::span<const std::byt
                     *header_size, reader.remaining()));
   }
   if (!header->starts_with('{')) return Corrupt("not safetensors: the header is no JSON object");
+  RETURN_IF_ERROR(CheckLengths(*header));
   HeaderHandler handler;
   if (!nlohmann::json::sax_parse(header->begin(), header->end(), &handler)) {
     return handler.TakeStatus();

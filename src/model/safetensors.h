@@ -22,6 +22,8 @@ namespace plumb::model {
 // What a file may ask of us; a file beyond is refused with kUnsupported.
 constexpr uint64_t kSafetensorsHeaderBytesMax = 100'000'000;  // as the reference implementation
 constexpr uint64_t kSafetensorsTensorsMax = 1u << 18;         // of a file
+constexpr uint64_t kSafetensorsNumberBytesMax = 20;           // of digits: any uint64
+constexpr uint64_t kSafetensorsTextBytesMax = 8u << 20;       // of metadata
 constexpr uint64_t kSafetensorsNameBytesMax = 256;            // printable ASCII
 constexpr uint32_t kSafetensorsDimsMax = 4;
 

@@ -45,6 +45,27 @@ TEST(Safetensors, ReadsShapesAndBytes) {
   EXPECT_EQ((*file)->file_bytes(), bytes.size());
 }
 
+// The parser would hold them several times over.
+TEST(Safetensors, RefusesLongNumbersAndTextsUnparsed) {
+  const auto parse = [](const std::string& shape, const std::string& note) {
+    const std::string bytes = SafetensorsWriter::File(R"({"__metadata__":{"note":")" + note +
+                                                          R"("},"a":{"dtype":"F32","shape":[)" +
+                                                          shape + R"(],"data_offsets":[0,4]}})",
+                                                      "1234");
+    return Safetensors::Parse(Bytes(bytes)).status();
+  };
+  EXPECT_TRUE(parse("1", "x").ok());
+  EXPECT_EQ(parse(std::string(21, '1'), "x").code(), Code::kCorrupt);
+  EXPECT_THAT(parse(std::string(21, '1'), "x").message(), HasSubstr("more than 20 digits"));
+  EXPECT_THAT(parse(std::string(20, '1'), "x").message(), Not(HasSubstr("digits")));
+  EXPECT_TRUE(parse("1", std::string(1000, '7')).ok()) << "digits of a text are none";
+  EXPECT_TRUE(parse("1", R"(\")" + std::string(30, '7') + R"(\\)").ok());
+  const std::string longest(kSafetensorsTextBytesMax - 1, 'x');
+  EXPECT_TRUE(parse("1", longest).ok());
+  EXPECT_EQ(parse("1", longest + "xx").code(), Code::kUnsupported);
+  EXPECT_FALSE(Safetensors::Parse(Bytes(SafetensorsWriter::File("{\"a", ""))).ok());
+}
+
 TEST(Safetensors, ReadsNumbersEmptyFilesAndAnyOrder) {
   const std::string number =
       SafetensorsWriter::File(R"({"z":{"data_offsets":[4,6],"dtype":"F16","shape":[]},)"
@@ -94,7 +115,7 @@ TEST(Safetensors, RefusesDamagedHeaders) {
       {"fraction", R"({"t":{"dtype":"U8","shape":[1.5],"data_offsets":[0,1]}})", 1, Code::kCorrupt,
        "a fraction"},
       {"beyond 64 bits",
-       R"({"t":{"dtype":"U8","shape":[99999999999999999999999],"data_offsets":[0,1]}})", 1,
+       R"({"t":{"dtype":"U8","shape":[99999999999999999999],"data_offsets":[0,1]}})", 1,
        Code::kCorrupt, "a fraction"},
       {"zero", R"({"t":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})", 0, Code::kCorrupt,
        "impossible dimension"},

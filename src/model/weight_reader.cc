@@ -4,11 +4,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "base/check.h"
+#include "model/families/finite_scan.h"
 #include "tensor/dequantize.h"
 #include "tensor/dtype.h"
 
@@ -28,13 +30,24 @@ Result<tensor::DType> TypeOf(const GgufTensor& tensor) {
       .WithField(std::string(tensor.name));
 }
 
+Status NotFinite(const GgufTensor& tensor) {
+  return Corrupt(fmt::format("tensor {} holds a value that is not finite", tensor.name))
+      .WithField(std::string(tensor.name));
+}
+
 // A damaged scale would make every answer worthless, so it is found before the model serves.
 Status CheckFinite(const GgufTensor& tensor, std::span<const std::byte> rows,
                    tensor::ThreadPool& pool) {
   ASSIGN_OR_RETURN(const tensor::DType type, TypeOf(tensor));
-  if (tensor::AllFinite(type, rows, pool)) return base::OkStatus();
-  return Corrupt(fmt::format("tensor {} holds a value that is not finite", tensor.name))
-      .WithField(std::string(tensor.name));
+  return tensor::AllFinite(type, rows, pool) ? base::OkStatus() : NotFinite(tensor);
+}
+
+// Of types that are computed from as they lie in the file.
+std::optional<ScanKind> MappedKind(const GgufTensor& tensor) {
+  if (tensor.type != kNoGgufType) return std::nullopt;
+  if (tensor.stored_type == "F8_E4M3") return ScanKind::kF8E4M3;
+  if (tensor.stored_type == "F8_E8M0") return ScanKind::kF8E8M0;
+  return std::nullopt;
 }
 
 std::string ShapeText(const GgufTensor& tensor) {
@@ -81,6 +94,26 @@ Status CheckWeights(const Checkpoint& checkpoint, std::span<const WeightSpec> sp
                            "it would give wrong answers",
                            tensor.name, family))
         .WithField(std::string(tensor.name));
+  }
+  return base::OkStatus();
+}
+
+Status CheckValues(const Checkpoint& checkpoint, tensor::ThreadPool& pool) {
+  constexpr uint64_t kElementsAtOnce = 16u << 20;
+  for (const GgufTensor& tensor : checkpoint.tensors()) {
+    if (const auto kind = MappedKind(tensor)) {
+      const ScanJob job{*kind, tensor.bytes};
+      if (FindNotFinite({&job, 1}, pool, {})) return NotFinite(tensor);
+    }
+    if (!tensor::DTypeFromGguf(tensor.type) || tensor.elements == 0) continue;
+    const uint64_t rows = tensor.elements / tensor.dims[0];
+    const uint64_t step = std::max<uint64_t>(1, kElementsAtOnce / tensor.dims[0]);
+    for (uint64_t first = 0; first < rows; first += step) {
+      tensor::AlignedBuffer scratch;
+      ASSIGN_OR_RETURN(const std::span<const std::byte> bytes,
+                       checkpoint.Rows(tensor, {first, std::min(step, rows - first)}, scratch));
+      RETURN_IF_ERROR(CheckFinite(tensor, bytes, pool));
+    }
   }
   return base::OkStatus();
 }

@@ -37,6 +37,11 @@ struct WeightSpec {
 base::Status CheckWeights(const Checkpoint& checkpoint, std::span<const WeightSpec> specs,
                           std::string_view family);
 
+// Whether every value that kernels can read is finite, as loading insists on; tensors of other
+// types are passed over. Reads all weights. kCorrupt: field() and message name the tensor;
+// kOverloaded: out of memory.
+base::Status CheckValues(const Checkpoint& checkpoint, tensor::ThreadPool& pool);
+
 // One loading; borrows its arguments. Matrices lie in `arena`, which outlives them. Thread: one at
 // a time.
 class WeightReader {

@@ -1,6 +1,6 @@
 // model/weight_reader_test.cc
 // Stacks of experts: cut as the file's dims say, compared with a matrix of their own, and refused
-// when the shape is another.
+// when the shape is another; and values that are not finite.
 #include "model/weight_reader.h"
 
 #include <gmock/gmock.h>
@@ -96,6 +96,36 @@ TEST_F(ExpertMatrix, IsListedAsAStack) {
   EXPECT_EQ(CheckWeights(*gguf_, specs, "test").code(), Code::kCorrupt);
   specs[0].experts = 0;
   EXPECT_EQ(CheckWeights(*gguf_, specs, "test").code(), Code::kCorrupt);
+}
+
+// Of several pieces, one in the last: a scale of a Q8_0 block, and a plain number.
+TEST(CheckValues, FindsTheOneThatIsNotFinite) {
+  constexpr uint32_t kF32 = 0;
+  constexpr uint64_t kRows = 300, kWidth = 1u << 16;  // more than are read at once
+  tensor::ThreadPool pool({.threads = 2});
+  const auto check = [&](uint32_t type, const std::string& bytes, uint64_t rows, uint64_t inputs) {
+    GgufWriter writer;
+    const uint64_t dims[] = {inputs, rows};
+    const uint64_t one[] = {1};
+    writer.Tensor("good", kF32, one, std::string(4, '\0'));
+    writer.Tensor("judged", type, dims, bytes);
+    const std::string file = writer.Finish();
+    const auto gguf = Gguf::Parse(std::as_bytes(std::span(file)));
+    EXPECT_TRUE(gguf.ok()) << gguf.status().ToString();
+    return CheckValues(**gguf, pool);
+  };
+  std::string blocks = RandomWeights(kQ8, kRows * kWidth, kWidth, 3);
+  EXPECT_TRUE(check(kQ8, blocks, kRows, kWidth).ok());
+  constexpr size_t kBlockBytes = 34;
+  blocks[blocks.size() - kBlockBytes] = 0x01;  // F16: not a number
+  blocks[blocks.size() - kBlockBytes + 1] = 0x7c;
+  EXPECT_EQ(check(kQ8, blocks, kRows, kWidth).code(), Code::kCorrupt);
+  EXPECT_EQ(check(kQ8, blocks, kRows, kWidth).field(), "judged");
+  std::string plain = RandomWeights(kF32, 64, 32, 3);
+  EXPECT_TRUE(check(kF32, plain, 2, 32).ok());
+  plain[plain.size() - 1] = 0x7f;
+  plain[plain.size() - 2] = static_cast<char>(0x80);  // F32: infinite or not a number
+  EXPECT_EQ(check(kF32, plain, 2, 32).code(), Code::kCorrupt);
 }
 
 }  // namespace
