@@ -19,6 +19,7 @@
 #include "cli/bench_report.h"
 #include "cli/format.h"
 #include "cli/help_texts.h"
+#include "cli/model_memory.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/report.h"
@@ -69,6 +70,9 @@ base::Result<Loaded> Load(const BenchSettings& settings, const VariableReader& v
       .threads = settings.engine.threads, .pin = settings.engine.pin_threads});
   const auto file = model::OpenModelFile(loaded.reference.path);
   if (!file.ok()) return InModel(loaded.reference, file.status());
+  if (const base::Status fits = CheckModelMemory(**file, 0); !fits.ok()) {
+    return InModel(loaded.reference, fits);
+  }
 
   const uint32_t batch_max = *std::ranges::max_element(settings.batches);
   Progress progress(clock, ErrorTerminal(), "load", ProgressUnit::kBytes);

@@ -3,6 +3,7 @@
 #include "cli/engine_settings.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <charconv>
@@ -38,11 +39,20 @@ std::optional<uint64_t> NumberIn(const char* path, std::string_view key) {
     if (!line.ok() || !line->has_value()) return std::nullopt;
     std::string_view text = (*line)->text;
     if (!text.starts_with(key)) continue;
-    text.remove_prefix(std::min(text.find_first_not_of(' ', key.size()), text.size()));
+    text.remove_prefix(std::min(text.find_first_not_of(" \t", key.size()), text.size()));
     uint64_t value = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
     return parsed.ec == std::errc() ? std::optional(value) : std::nullopt;
   }
+}
+
+// What a limit of the process's address space leaves (ulimit -v), where there is one. Mapped files
+// count in it.
+std::optional<uint64_t> AddressSpaceLeft() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  const uint64_t used = 1024 * NumberIn("/proc/self/status", "VmSize:").value_or(0);
+  return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
 }
 
 }  // namespace
@@ -108,6 +118,9 @@ void AddEngineOptions(OptionTable& table, EngineSettings& settings) {
   table.Add(
       Switch("pin-threads", settings.pin_threads,
              "Bind each computing thread to a processor; for machines that do nothing else."));
+  table.Add(Switch("no-memory-check", settings.no_memory_check,
+                   "Load the model also when weights, keys and values are more than the memory "
+                   "available: slow from swap, and without swap the system may end the process."));
 }
 
 uint64_t KvMemory(const KvNeed& need, uint64_t available_bytes) {
@@ -124,6 +137,7 @@ uint64_t AvailableMemory() {
   if (const auto kilobytes = NumberIn("/proc/meminfo", "MemAvailable:")) {
     available = *kilobytes * 1024;
   }
+  available = std::min(available, AddressSpaceLeft().value_or(available));
   return std::min(available, base::ReadCgroupLimits().memory_left_bytes.value_or(available));
 }
 

@@ -26,6 +26,7 @@ struct EngineSettings {
   uint32_t sequences = 64;   // answers computed at once
   std::string kernels = "auto";
   bool pin_threads = false;
+  bool no_memory_check = false;
   std::string prefix_cache = "on";
   std::string kv_format = "f16";
   std::string numerics;  // as cli/arithmetic.h has them
@@ -73,7 +74,8 @@ struct KvNeed {
 };
 constexpr uint64_t kTypicalTokens = 2048;
 uint64_t KvMemory(const KvNeed& need, uint64_t available_bytes);
-// What new allocations may take on this machine or in this container, from /proc and the cgroup.
+// What new allocations may take on this machine or in this container: from /proc, the control
+// groups and the limit of the process's address space, whichever leaves least.
 uint64_t AvailableMemory();
 
 }  // namespace plumb::cli

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/format.h"
+#include "cli/model_memory.h"
 #include "cli/report.h"
 #include "cli/sha256.h"
 #include "engine/model_drafter.h"
@@ -109,6 +110,7 @@ base::Status LocalEngine::LoadParts(EngineModels models, const Surroundings& sur
   base::Result<ModelText> text = LoadModelText(**file, settings_.tool_format);
   if (!text.ok()) return InModel(reference, text.status());
   text_ = std::move(text).value();
+  RETURN_IF_ERROR(CheckFits(reference, **file));
   ASSIGN_OR_RETURN(target_.model, LoadWithProgress(reference, **file, OptionsToLoad(),
                                                    surroundings.clock, output));
   ASSIGN_OR_RETURN(target_.content, KnownHash(reference));
@@ -141,9 +143,20 @@ base::Status LocalEngine::LoadDraft(const ModelReference& reference, model::Load
   auto tokenizer = engine::MakeTokenizer(**file);
   if (!tokenizer.ok()) return InModel(reference, tokenizer.status());
   draft_tokenizer_ = std::move(tokenizer).value();
+  RETURN_IF_ERROR(CheckFits(reference, **file));
   options.context_max = 0;
   ASSIGN_OR_RETURN(draft_model_, LoadWithProgress(reference, **file, options, clock, output));
   return base::OkStatus();
+}
+
+base::Status LocalEngine::CheckFits(const ModelReference& reference,
+                                    const model::Checkpoint& file) const {
+  if (settings_.no_memory_check) return base::OkStatus();
+  const base::Status status = CheckModelMemory(file, settings_.kv_memory);
+  if (status.code() != base::Code::kOverloaded) return InModel(reference, status);
+  return InModel(reference, base::Status(status.code(), status.message() +
+                                                            "; --no-memory-check loads it all the "
+                                                            "same, into swap if there is any"));
 }
 
 model::LoadOptions LocalEngine::OptionsToLoad() const {
@@ -195,8 +208,11 @@ base::Status LocalEngine::CheckReplacement(const model::Checkpoint& file) const 
     return base::InvalidArgument(
         "model", "its chat format is another than the served model's; restart with it instead");
   }
+  if (settings_.no_memory_check) return base::OkStatus();
   ASSIGN_OR_RETURN(const model::Inspection inspection, model::Inspect(file));
-  const uint64_t needed = inspection.memory.weight_bytes + inspection.memory.workspace_bytes;
+  // Keys and values keep their place.
+  const uint64_t needed =
+      BytesToServe(inspection, 0) - inspection.memory.page_bytes - inspection.memory.state_bytes;
   const uint64_t available = AvailableMemory();
   if (needed <= available) return base::OkStatus();
   return base::Status(base::Code::kOverloaded,

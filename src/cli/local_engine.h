@@ -37,8 +37,8 @@ class LocalEngine {
     engine::EngineTrace* trace = nullptr;         // likewise the phases of steps
   };
   // Loads the models that LocateEngineModels found, with progress on `output`, and starts the
-  // engine. kCorrupt, kUnsupported: a file; kInvalidArgument: a setting. Messages name the file, so
-  // they are for the operator only.
+  // engine. kCorrupt, kUnsupported: a file; kInvalidArgument: a setting; kOverloaded: it would not
+  // fit into memory. Messages name the file, so they are for the operator only.
   static base::Result<std::unique_ptr<LocalEngine>> Load(EngineModels models,
                                                          const EngineSettings& settings,
                                                          const Surroundings& surroundings,
@@ -82,6 +82,8 @@ class LocalEngine {
                          const ProgressOutput& output);
   base::Status LoadDraft(const ModelReference& reference, model::LoadOptions options,
                          const base::Clock& clock, const ProgressOutput& output);
+  // Before it is loaded. kOverloaded: it does not, with --kv-memory if that was given.
+  base::Status CheckFits(const ModelReference& reference, const model::Checkpoint& file) const;
   base::Status CheckReplacement(const model::Checkpoint& file) const;
   model::LoadOptions OptionsToLoad() const;
   base::Status ChooseKvMemory(engine::EngineOptions& options) const;

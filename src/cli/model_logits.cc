@@ -15,6 +15,7 @@
 #include "base/thread.h"
 #include "cli/arithmetic.h"
 #include "cli/engine_settings.h"
+#include "cli/model_memory.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/report.h"
@@ -219,6 +220,9 @@ base::Status RunLogits(const LogitsSettings& settings, const ModelReference& mod
   if (!checkpoint.ok()) return InModel(model, checkpoint.status());
   ASSIGN_OR_RETURN(const Arithmetic arithmetic,
                    ArithmeticOf({settings.numerics, settings.replay}, **checkpoint));
+  if (const base::Status fits = CheckModelMemory(**checkpoint, 0); !fits.ok()) {
+    return InModel(model, fits);
+  }
   const uint32_t replay_rows = arithmetic.replay_rows.value_or(0);
   tensor::ThreadPool pool({.threads = settings.threads});
   const model::LoadOptions options{.pool = pool,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/disk.h"
+#include "cli/model_memory.h"
 #include "cli/sha256.h"
 #include "engine/vocabulary.h"
 #include "model/inspect.h"
@@ -26,6 +27,9 @@ base::Result<MeasuredModel> LoadToMeasure(const ModelReference& reference, uint3
   if (!file.ok()) return InModel(reference, file.status());
   auto tokenizer = engine::MakeTokenizer(**file);
   if (!tokenizer.ok()) return InModel(reference, tokenizer.status());
+  if (const base::Status fits = CheckModelMemory(**file, 0); !fits.ok()) {
+    return InModel(reference, fits);
+  }
 
   Progress progress(surroundings.clock, surroundings.output, "load", ProgressUnit::kBytes);
   const model::LoadOptions options{

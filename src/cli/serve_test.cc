@@ -3,6 +3,10 @@
 #include "cli/serve.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include "base/disk.h"
 #include "base/testing/scratch_folder.h"
@@ -166,6 +170,23 @@ TEST(KvMemory, StaysBelowHalfOfWhatIsAvailable) {
 }
 
 TEST(AvailableMemory, IsSomething) { EXPECT_GT(AvailableMemory(), uint64_t{1} << 20); }
+
+TEST(AvailableMemory, IsAtMostWhatALimitOfAddressSpaceLeaves) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;  // all that is mapped
+  ASSERT_GT(pages, 0u);
+  constexpr uint64_t kLeft = uint64_t{1} << 28;
+  rlimit limited = before;
+  limited.rlim_cur = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + kLeft;
+  if (limited.rlim_cur > before.rlim_cur) GTEST_SKIP() << "there is a lower limit already";
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &limited), 0);
+  const uint64_t available = AvailableMemory();
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_LE(available, kLeft);
+  EXPECT_GT(available, kLeft / 2);
+}
 
 }  // namespace
 }  // namespace plumb::cli
