@@ -19,10 +19,8 @@ namespace {
 
 constexpr std::string_view kNoLogprobs = "[]";
 
-// OpenAI's word: of those that it has for answers that failed, the two that fit here.
-std::string_view ErrorCode(const ApiError& error) {
-  return error.http_status == 429 ? "rate_limit_exceeded" : "server_error";
-}
+// Of OpenAI's words for why an answer failed, the one that fits here; the message says more.
+constexpr std::string_view kFailedCode = "server_error";
 
 }  // namespace
 
@@ -272,7 +270,7 @@ std::string ResponsesWriter::ResponseJson(std::string_view status, const AnswerU
   json.BeginObject().Key("id").String(id_).Key("object").String("response");
   json.Key("created_at").Int(head_.created).Key("status").String(status).Key("error");
   if (error != nullptr) {
-    json.BeginObject().Key("code").String(ErrorCode(*error));
+    json.BeginObject().Key("code").String(kFailedCode);
     json.Key("message").String(error->message).EndObject();
   } else {
     json.Null();
