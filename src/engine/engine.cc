@@ -6,10 +6,12 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "tensor/caller_pin.h"
 
 namespace plumb::engine {
 
 void Engine::Run() {
+  const tensor::CallerPin pin(options_.pool);  // it computes beside the pool's workers
   for (;;) {
     // With other weights waiting, the last request may have ended since they came: it is their
     // turn.

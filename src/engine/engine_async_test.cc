@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "base/affinity.h"
 #include "base/testing/allocation_count.h"
 #include "engine/engine_testing.h"
 
@@ -79,6 +80,22 @@ TEST_F(Async, EventsAreMadeWhileTheNextStepsAreComputed) {
   EXPECT_EQ(forwards, 40u);
   EXPECT_EQ(publishes, 40u);
   engine_.reset();  // before the trace
+}
+
+// It computes beside the pool's workers, so it is bound like them.
+TEST_F(Async, TheEnginesThreadIsThePoolsThreadZero) {
+  const std::vector<uint32_t> all = base::AllowedProcessors();
+  if (all.size() < 2) GTEST_SKIP() << "one processor: all threads share it";
+  tensor::ThreadPool pool({.threads = 2, .pin = true});
+  Make({.pool = &pool});
+  std::vector<uint32_t> allowed;
+  on_forward_ = [&] { allowed = base::AllowedProcessors(); };
+  engine_->Start();
+  Submit(Simple(3)).WaitForEnd();
+  engine_->Stop();
+  EXPECT_EQ(allowed, std::vector<uint32_t>{all[0]});
+  EXPECT_EQ(base::AllowedProcessors(), all) << "nobody else is bound";
+  engine_.reset();  // before the pool
 }
 
 TEST_F(Async, AStepAllocatesNothingOnTheEnginesThread) {

@@ -2,11 +2,10 @@
 // caller closes it when no item is left, then waits for those inside.
 #include "tensor/thread_pool.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <thread>
 
+#include "base/affinity.h"
 #include "base/check.h"
 
 namespace plumb::tensor {
@@ -23,20 +22,10 @@ void Pause() {
 
 // Restricts the calling thread to the index-th processor it may use; no harm done if refused.
 void PinToProcessor(uint32_t index) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  const int count = CPU_COUNT(&allowed);
-  if (count == 0) return;
-  int skip = static_cast<int>(index) % count;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed) || skip-- > 0) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    sched_setaffinity(0, sizeof one, &one);
-    return;
-  }
+  const std::vector<uint32_t> allowed = base::AllowedProcessors();
+  if (allowed.empty()) return;
+  const uint32_t processor[] = {allowed[index % allowed.size()]};
+  base::RestrictToProcessors(processor);
 }
 
 }  // namespace

@@ -18,7 +18,9 @@ constexpr uint32_t kThreadsMax = 512;
 
 struct ThreadPoolOptions {
   uint32_t threads = 1;  // the caller's included; clamped to [1, kThreadsMax]
-  bool pin = false;      // worker i runs on the i-th processor of the process's affinity mask only
+  // Worker i runs on the i-th processor of the constructing thread's affinity only; 0 is the
+  // caller's, while it has a CallerPin (caller_pin.h).
+  bool pin = false;
   // How long an idle worker spins before it sleeps in the kernel. One pause is about 15-50 ns.
   uint32_t spin_pauses = 4000;
 };
@@ -32,6 +34,7 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
+  bool pins() const { return options_.pin; }
   // The caller's included.
   uint32_t threads() const { return static_cast<uint32_t>(workers_.size()) + 1; }
 

@@ -4,7 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
+#include <thread>
+
+#include "tensor/caller_pin.h"
 
 namespace plumb::tensor {
 namespace {
@@ -38,6 +42,41 @@ TEST(ThreadPool, SleepingAndPinnedWorkersStillServe) {
     pool.ParallelFor(10, [&](uint32_t item) { sum += item; });
   }
   EXPECT_EQ(sum, 50u * 45u);
+}
+
+// By processor: where each thread of a round may run. Every item waits until each thread has one.
+std::vector<std::vector<uint32_t>> AllowedOfThreads(ThreadPool& pool) {
+  std::vector<std::vector<uint32_t>> allowed(pool.threads());
+  std::atomic<uint32_t> arrived{0};
+  pool.ParallelFor(pool.threads(), [&](uint32_t item) {
+    allowed[item] = base::AllowedProcessors();
+    ++arrived;
+    while (arrived != pool.threads()) std::this_thread::yield();
+  });
+  std::sort(allowed.begin(), allowed.end());
+  return allowed;
+}
+
+TEST(ThreadPool, PinnedThreadsAndTheCallerHaveAProcessorEach) {
+  const std::vector<uint32_t> all = base::AllowedProcessors();
+  const auto threads = static_cast<uint32_t>(std::min<size_t>(all.size(), 8));
+  if (threads < 2) GTEST_SKIP() << "one processor: all threads share it";
+  std::vector<std::vector<uint32_t>> apart;
+  for (uint32_t i = 0; i < threads; ++i) apart.push_back({all[i]});
+  ThreadPool pool({.threads = threads, .pin = true});
+  {
+    const CallerPin pin(&pool);
+    EXPECT_EQ(AllowedOfThreads(pool), apart);
+    EXPECT_EQ(base::AllowedProcessors(), apart[0]);
+  }
+  EXPECT_EQ(base::AllowedProcessors(), all) << "the caller is free again";
+}
+
+TEST(ThreadPool, WithoutPinningNobodyIsBound) {
+  const std::vector<uint32_t> all = base::AllowedProcessors();
+  ThreadPool pool({.threads = 3});
+  const CallerPin pin(&pool), none(nullptr);
+  EXPECT_EQ(AllowedOfThreads(pool), (std::vector<std::vector<uint32_t>>(3, all)));
 }
 
 TEST(ThreadPool, ThreadCountIsClamped) { EXPECT_EQ(ThreadPool({.threads = 0}).threads(), 1u); }

@@ -28,6 +28,8 @@ constexpr double kF16Steps = 6 * 0x1p-11;
 // BF16 matrices are packed as fixed point: a weight is off by at most half of 2^-10 of its group's
 // largest (docs/decisions/0002-bf16-fixed-point.md), about 2^-11 of a product's size; a layer has
 // four products in sequence, which in two layers add up as independent errors do, to 3 * 2^-11.
+// mistral's 200 tokens measured 1.2e-3, with and without its window; the same values stored as F32,
+// 1.9e-5.
 constexpr double kBf16Steps = 6 * 0x1p-11;
 constexpr uint64_t kGoldensBytesMax = 1u << 20;
 
