@@ -27,6 +27,7 @@
 #include "model/config.h"
 #include "model/families/deepseek_v41_config.h"
 #include "model/load.h"
+#include "tensor/caller_pin.h"
 #include "tensor/cpu_features.h"
 #include "text/deepseek_token_classes.h"
 
@@ -257,6 +258,7 @@ base::Status RunBench(const BenchSettings& settings, const VariableReader& varia
   report.machine = DescribeMachine();
   report.unix_seconds = clock.UnixSeconds();
   ASSIGN_OR_RETURN(const Loaded loaded, Load(settings, variables, clock));
+  const tensor::CallerPin pin(loaded.pool.get());
   EngineBenchPlan plan = PlanFor(settings, loaded.model->info().context_max);
   RETURN_IF_ERROR(CheckPlan(plan, *loaded.model));
 
