@@ -70,10 +70,7 @@ reason() {
 # mutate NAME: prints a row of the table; 1 unless it was caught.
 mutate() {
   local name=$1 patch=$PATCHES/$1.patch log=$FOLDER/$1.log status=0 begin=$SECONDS verdict
-  if ! plant "$name" >"$log" 2>&1; then
-    echo "$name|DOES NOT APPLY|-|write it anew against the present code: $(head -n 1 "$log")"
-    return 1
-  fi
+  plant "$name"
   if ! build_mutant "$name" >"$log" 2>&1; then
     verdict="DOES NOT BUILD|$((SECONDS - begin)) s|see ${log#"$ROOT"/}"
   else
@@ -92,6 +89,15 @@ mutate() {
 all_names() {
   local patch
   for patch in "$PATCHES"/*.patch; do basename "$patch" .patch; done
+}
+
+# All of them, whichever run: a change may have moved the code that a patch is about.
+all_apply() {
+  local name good=1
+  for name in $(all_names); do
+    plant "$name" >/dev/null 2>&1 || { say "$name.patch does not apply"; good=0; }
+  done
+  ((good)) || die "write those patches anew against the present code"
 }
 
 # some_names COUNT: from the place that the commit says, around the end.
@@ -117,6 +123,7 @@ main() {
     [[ -f $PATCHES/$name.patch ]] || die "no mutation '$name' in ${PATCHES#"$ROOT"/}"
   done
   mkdir -p "$FOLDER"
+  all_apply
   if [[ -z ${MUTATION_BUILD:-} ]]; then
     "$ROOT/scripts/setup.sh" build rust
     build release plumb_sim
