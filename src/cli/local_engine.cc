@@ -108,6 +108,7 @@ base::Status LocalEngine::LoadParts(EngineModels models, const Surroundings& sur
       arithmetic_,
       ArithmeticOf({settings_.numerics, settings_.replay, settings_.kv_format}, **file));
   base::Result<ModelText> text = LoadModelText(**file, settings_.tool_format);
+  if (text.status().field() == kToolFormatField) return text.status();
   if (!text.ok()) return InModel(reference, text.status());
   text_ = std::move(text).value();
   RETURN_IF_ERROR(CheckFits(reference, **file));

@@ -215,6 +215,9 @@ TEST_F(LocalEngineTest, FlagsThatTheModelHasNoUseForAreRefusedByName) {
   EXPECT_EQ(refused(*mini), "--replay") << "less than the window of 32 and 6";
   EXPECT_EQ(refused(other), "--replay");
   settings_.replay.clear();
+  settings_.tool_format = "hermes";
+  EXPECT_EQ(refused(*mini), "tool-format") << "a format that it would not use";
+  settings_.tool_format = "auto";
   settings_.numerics = "kvq";
   EXPECT_EQ(refused(other), "--numerics");
   settings_.numerics.clear();

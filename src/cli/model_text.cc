@@ -28,6 +28,11 @@ base::Status LoadFormat(const model::Checkpoint& file, const text::ToolFormat& t
   if (file.Has(kArchitecture)) {
     ASSIGN_OR_RETURN(const std::string_view architecture, file.Text(kArchitecture));
     if (architecture == text::kDeepseekV41) {
+      if (!tool_format.automatic) {
+        return base::InvalidArgument(
+            std::string(kToolFormatField),
+            "--tool-format: DeepSeek-V4.1 writes calls in a format of its own; leave it out");
+      }
       ASSIGN_OR_RETURN(loaded.chat_format, text::DeepseekV41Format::Create(tokenizer));
       loaded.can_chat = true;
       return base::OkStatus();
@@ -61,6 +66,7 @@ base::Result<ModelText> LoadModelText(const model::Checkpoint& file,
   if (!tokenizer.ok()) return In("tokenizer", tokenizer.status());
   loaded.tokenizer = std::move(tokenizer).value();
   base::Status status = LoadFormat(file, chosen, loaded);
+  if (status.field() == kToolFormatField) return status;
   if (!status.ok()) return In("chat template", status);
   return loaded;
 }

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "model/checkpoint.h"
@@ -12,6 +13,8 @@
 #include "text/tokenizer.h"
 
 namespace plumb::cli {
+
+constexpr std::string_view kToolFormatField = "tool-format";
 
 // A resource type that moves.
 struct ModelText {
@@ -25,7 +28,7 @@ struct ModelText {
 // kNotFound: no tokenizer; kUnsupported: a kind of tokenizer that is not known here, or one without
 // the tokens that the architecture's chats need; kCorrupt,
 // kInvalidArgument: a tokenizer or template that cannot be read. Messages say which of the two.
-// Field "--tool-format": text/template_tools.h, as --tool-format says.
+// kInvalidArgument, field kToolFormatField: no such format, or a model that has one of its own.
 base::Result<ModelText> LoadModelText(const model::Checkpoint& file,
                                       const std::string& tool_format = "auto");
 

@@ -41,6 +41,11 @@ assert answer["reasoning_content"].endswith("So 714+244=958."), answer
 assert answer["finish_reason"] == "stop", answer
 PYTHON
 
+# An option that could have no effect is refused.
+! "$plumb" chat --model v41-mini --tool-format hermes --once x >/dev/null 2>"$work/log" ||
+  fail "took a tool format that it does not use"
+grep -qF "tool-format" "$work/log" || fail "$(cat "$work/log")"
+
 # Other bytes under that name are another model.
 printf '\n' >>"$model/generation_config.json"
 ! "$plumb" model verify v41-mini >/dev/null 2>"$work/log" || fail "verify took other bytes"

@@ -1,7 +1,7 @@
 """A checkpoint with the released widths and counts, but seven layers, one of each role.
 
 real_shape.py make OUT       writes OUT/: 100 GB of holes, about 4 GB of data from a random pool
-real_shape.py reference OUT  runs ref_v41.py over 24 tokens in f32; OUT/reference.safetensors gets
+real_shape.py reference OUT  runs ref_v41.py over 128 tokens in f32; OUT/reference.safetensors gets
                              logits and every discrete choice. Needs numpy and ml_dtypes.
 """
 import json
@@ -15,7 +15,7 @@ import ref_v41 as R
 from convert import write
 from make_tiny import CONFIG
 
-TOKENS = 24
+TOKENS = 128
 SEED = 5
 REAL_EXPERTS = [0, 1, 100, 255, 256, 300, 382, 383]  # the others are holes, never chosen
 TEXT = {
