@@ -98,6 +98,8 @@ class Generations {
   void CopyMetrics();
 
   // Ends a request that is running, as when its client leaves; an unknown id is no error.
+  // The copy of an answer that its caller has deleted; an unknown id (IdempotencyId) is no error.
+  void ForgetAnswer(const base::Hash256& idempotency_id) { idempotency_.Forget(idempotency_id); }
   void Cancel(engine::RequestId id) { live_.ClientLeft(id); }
 
   // Refuses what waits, cancels what runs, and returns when the generator has confirmed all of it.

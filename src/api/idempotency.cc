@@ -168,14 +168,27 @@ void IdempotencyStore::Keep(AnswerCopy& copy, std::string_view content_type) {
   copy.body_.shrink_to_fit();
   const base::MutexLock lock(mutex_);
   const Hash256& caller = copy.request_.caller;
-  GiveBack(caller, copy.granted_ - copy.body_.size());
   Entry& entry = entries_.at(copy.request_.id);
+  if (entry.forgotten) {
+    GiveBack(caller, copy.granted_);
+    return Remove(copy.request_.id);
+  }
+  GiveBack(caller, copy.granted_ - copy.body_.size());
   entry.kept = true;
   entry.content_type = content_type;
   entry.body = std::move(copy.body_);
   entry.kept_at = clock_.Now();
   entry.age = by_age_.insert(by_age_.end(), copy.request_.id);
-  shares_.at(caller).by_age.push_back(copy.request_.id);
+  Ages& of_caller = shares_.at(caller).by_age;
+  entry.caller_age = of_caller.insert(of_caller.end(), copy.request_.id);
+}
+
+void IdempotencyStore::Forget(const Hash256& id) {
+  const base::MutexLock lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return;
+  if (found->second.kept) return Drop(id);
+  found->second.forgotten = true;
 }
 
 void IdempotencyStore::Release(AnswerCopy& copy) {
@@ -184,14 +197,12 @@ void IdempotencyStore::Release(AnswerCopy& copy) {
   Remove(copy.request_.id);
 }
 
-// Its caller's oldest, which the oldest of all is as well.
 void IdempotencyStore::Drop(Hash256 id) {
   const Entry& entry = entries_.at(id);
-  Share& share = shares_.at(entry.caller);
-  CHECK(entry.kept && share.by_age.front() == id) << "not the oldest of its caller";
+  CHECK(entry.kept) << "an answer that is being written";
   GiveBack(entry.caller, entry.body.size());
   by_age_.erase(entry.age);
-  share.by_age.pop_front();
+  shares_.at(entry.caller).by_age.erase(entry.caller_age);
   Remove(id);
 }
 

@@ -2,8 +2,9 @@
 // Answers by Idempotency-Key: whoever asks again with the same key and body gets the first answer
 // again, and nothing is computed twice. In memory only, bounded: a caller's oldest answer goes
 // first where the caller has its share, else the oldest of all. What fails is not kept, so that it
-// may be tried again. Where an answer is gone, its seed is not, which is a function of caller and
-// key: the same tokens come again. Source: IETF draft-ietf-httpapi-idempotency-key-header.
+// may be tried again, and what its caller deletes elsewhere is forgotten. Where an answer is gone,
+// its seed is not, which is a function of caller and key: the same tokens come again. Source: IETF
+// draft-ietf-httpapi-idempotency-key-header.
 #pragma once
 
 #include <cstdint>
@@ -100,6 +101,10 @@ class IdempotencyStore {
   // kOverloaded: as many requests with keys are running as may be, of this caller or of all.
   base::Result<Claim> Ask(const IdempotentRequest& request);
 
+  // The answer is given to nobody any more; one that is still being written will not be kept. An
+  // unknown id is no error.
+  void Forget(const base::Hash256& id);
+
   size_t keys() const;
   uint64_t bytes() const;
 
@@ -110,7 +115,9 @@ class IdempotencyStore {
     base::Hash256 caller;
     base::Hash256 question;
     bool kept = false;
-    Ages::iterator age = {};  // in by_age_, once it is kept
+    bool forgotten = false;          // before it was kept
+    Ages::iterator age = {};         // in by_age_, once it is kept
+    Ages::iterator caller_age = {};  // likewise in its caller's
     std::string content_type;
     std::string body;
     base::Instant kept_at;
@@ -126,7 +133,7 @@ class IdempotencyStore {
   void Keep(AnswerCopy& copy, std::string_view content_type);
   void Release(AnswerCopy& copy);
   base::Status MakeRoom(const base::Hash256& caller) HOLDS(mutex_);
-  void Drop(base::Hash256 id) HOLDS(mutex_);
+  void Drop(base::Hash256 id) HOLDS(mutex_);  // what is kept
   void DropOld() HOLDS(mutex_);
   void Remove(const base::Hash256& id) HOLDS(mutex_);
   void GiveBack(const base::Hash256& caller, uint64_t bytes) HOLDS(mutex_);

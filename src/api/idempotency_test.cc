@@ -161,6 +161,42 @@ TEST(IdempotencyStore, DoesNotKeepWhatIsTooLarge) {
   EXPECT_EQ(nothing.bytes(), 0u);
 }
 
+TEST(IdempotencyStore, ForgetsWhatItIsTold) {
+  base::ManualClock clock;
+  IdempotencyStore store({.keys_max = 4, .caller_keys_max = 2}, clock);
+  KeepAnswer(store, 1, "one", /*caller=*/1);
+  KeepAnswer(store, 2, "two", /*caller=*/1);
+  KeepAnswer(store, 3, "three", /*caller=*/2);
+  store.Forget(Id(2));
+  store.Forget(Id(9));
+  EXPECT_FALSE(IsKept(store, 2));
+  EXPECT_TRUE(IsKept(store, 1));
+  EXPECT_EQ(store.bytes(), 8u);
+  // Nothing of it is left in the order in which room is made.
+  KeepAnswer(store, 4, "four", /*caller=*/1);
+  KeepAnswer(store, 5, "five", /*caller=*/1);
+  EXPECT_FALSE(IsKept(store, 1));
+  EXPECT_TRUE(IsKept(store, 3));
+  EXPECT_TRUE(IsKept(store, 4));
+  for (const uint8_t id : {3, 4, 5}) store.Forget(Id(id));
+  EXPECT_EQ(store.keys(), 0u);
+  EXPECT_EQ(store.bytes(), 0u);
+}
+
+TEST(IdempotencyStore, DoesNotKeepWhatWasForgottenWhileItWasWritten) {
+  base::ManualClock clock;
+  IdempotencyStore store({}, clock);
+  auto claim = store.Ask(Asked(1));
+  ASSERT_TRUE(claim.ok() && claim->copy != nullptr);
+  claim->copy->Append("deleted");
+  store.Forget(Id(1));
+  EXPECT_EQ(store.Ask(Asked(1)).status().reason(), "idempotency_key_in_use");
+  claim->copy->Keep("application/json");
+  EXPECT_EQ(store.keys(), 0u);
+  EXPECT_EQ(store.bytes(), 0u);
+  EXPECT_FALSE(IsKept(store, 1));
+}
+
 // ---- in a service ----
 
 FakeScript Say(std::string text) {

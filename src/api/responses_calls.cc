@@ -70,10 +70,10 @@ HttpResponse ListInputItems(const ResponsesStore& store, const base::Hash256& ca
 }
 
 HttpResponse DeleteResponse(ResponsesStore& store, const base::Hash256& caller,
-                            const std::string& id, const CancelRequest& cancel) {
+                            const std::string& id, const EndRemoved& end) {
   const auto kept = store.Find(caller, id);
   if (kept == nullptr || !store.Remove(caller, id)) return Missing(id);
-  if (kept->running) cancel(kept->request);
+  end(*kept);
   std::string out;
   JsonWriter json(out);
   json.BeginObject().Key("id").String(kept->id).Key("object").String("response");
@@ -96,6 +96,7 @@ HttpResponse CancelResponse(ResponsesStore& store, const base::Hash256& caller,
     cancelled->json = kept->cancelled_json;
     cancelled->input = kept->input;
     cancelled->background = true;
+    cancelled->idempotency_id = kept->idempotency_id;
     store.Replace(caller, std::move(cancelled));
     cancel(kept->request);
   }

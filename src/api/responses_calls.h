@@ -17,6 +17,8 @@ namespace plumb::api {
 
 // Ends the request's generation; an unknown id is no error.
 using CancelRequest = std::function<void(engine::RequestId id)>;
+// Ends what else there is of an answer that was removed: its generation, if it runs, and its copy.
+using EndRemoved = std::function<void(const KeptResponse& removed)>;
 
 // GET /v1/responses/{}: 200 with the answer, 404 (also for one of another caller).
 net::HttpResponse GetResponse(const ResponsesStore& store, const base::Hash256& caller,
@@ -27,7 +29,7 @@ net::HttpResponse ListInputItems(const ResponsesStore& store, const base::Hash25
                                  const std::string& id, std::string_view query);
 // DELETE /v1/responses/{}: one that runs is stopped, too.
 net::HttpResponse DeleteResponse(ResponsesStore& store, const base::Hash256& caller,
-                                 const std::string& id, const CancelRequest& cancel);
+                                 const std::string& id, const EndRemoved& end);
 // POST /v1/responses/{}/cancel: the answer as it is then; 400 for one that was not asked for in the
 // background.
 net::HttpResponse CancelResponse(ResponsesStore& store, const base::Hash256& caller,

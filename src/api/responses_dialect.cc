@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "api/idempotency.h"
 #include "api/json_writer.h"
 #include "api/responses_writer.h"
 #include "base/random.h"
@@ -52,6 +53,8 @@ Result<ReadBody> ResponsesDialect::Read(std::string_view body, const BodyOrigin&
   plan->background = request.background;
   plan->encrypted_reasoning = request.encrypted_reasoning;
   plan->request = origin.id;
+  if (!origin.idempotency_key.empty())
+    plan->idempotency_id = IdempotencyId(origin.isolation, origin.idempotency_key);
   read.writer = [this, plan = std::move(plan)](AnswerHead head, std::vector<ReadPrompt>) {
     return std::make_unique<ResponsesWriter>(std::move(head), std::move(*plan), tokenizer_, store_);
   };

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -34,6 +35,8 @@ struct KeptResponse {
   ItemList input;    // the conversation that it answers, that of earlier answers included
   ItemList output;
   bool background = false;
+  // Of its request's Idempotency-Key, under which there is a copy (api/idempotency.h).
+  std::optional<base::Hash256> idempotency_id = std::nullopt;
   // In the background, and there is no answer yet: what the request is to the generator, and what
   // the object becomes when it is cancelled.
   bool running = false;

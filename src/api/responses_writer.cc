@@ -43,6 +43,7 @@ std::string ResponsesWriter::Accepted() {
   kept->cancelled_json = ResponseJson("cancelled", nullptr, nullptr);
   kept->input = plan_.input;
   kept->background = true;
+  kept->idempotency_id = plan_.idempotency_id;
   kept->running = true;
   kept->request = plan_.request;
   std::string json = kept->json;
@@ -310,6 +311,7 @@ void ResponsesWriter::Keep(std::string json) {
   for (const ResponsesItem& item : items_)
     kept->output.push_back(std::make_shared<ResponsesItem>(item));
   kept->background = plan_.background;
+  kept->idempotency_id = plan_.idempotency_id;
   if (plan_.background) {
     store_.Replace(plan_.caller, std::move(kept));
   } else {

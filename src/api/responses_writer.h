@@ -6,6 +6,7 @@
 // api/responses_item.h, api/responses_store.h.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,7 @@ struct ResponsesPlan {
   bool background = false;  // ReadBody::detached; the answer is only for the store
   bool encrypted_reasoning = false;
   engine::RequestId request{};
+  std::optional<base::Hash256> idempotency_id = std::nullopt;  // KeptResponse
 };
 
 class ResponsesWriter final : public AnswerWriter {

@@ -237,8 +237,12 @@ void Service::AddResponsesRoutes(std::vector<Route>& routes) {
   add(HttpMethod::kGet, "/v1/responses/{}", [this](const Call& call) {
     return GetResponse(responses_store_, call.isolation, call.names.front(), call.request.query);
   });
-  add(HttpMethod::kDelete, "/v1/responses/{}", [this, cancel](const Call& call) {
-    return DeleteResponse(responses_store_, call.isolation, call.names.front(), cancel);
+  const auto end = [this](const KeptResponse& removed) {
+    if (removed.running) generations_.Cancel(removed.request);
+    if (removed.idempotency_id) generations_.ForgetAnswer(*removed.idempotency_id);
+  };
+  add(HttpMethod::kDelete, "/v1/responses/{}", [this, end](const Call& call) {
+    return DeleteResponse(responses_store_, call.isolation, call.names.front(), end);
   });
   add(HttpMethod::kPost, "/v1/responses/{}/cancel", [this, cancel](const Call& call) {
     return CancelResponse(responses_store_, call.isolation, call.names.front(), cancel);
