@@ -129,6 +129,9 @@ HttpResponse BatchCalls::Create(const Call& call) {
                               : "the file must have been uploaded for purpose \"batch\"";
     return CallError(InvalidArgument("input_file_id", message), logger, call);
   }
+  // Its outputs are not refused when they come: whoever has no room for files makes no batch.
+  if (const Status room = files.CheckRoom(call.isolation, 0); !room.ok())
+    return CallError(room, logger, call);
   const auto created = runner.Create(*std::move(batch));
   if (!created.ok()) return CallError(created.status(), logger, call);
   return JsonResponse(BatchJson(**created));

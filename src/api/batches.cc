@@ -8,6 +8,7 @@
 #include "api/errors.h"
 #include "api/file_calls.h"
 #include "base/check.h"
+#include "base/share.h"
 
 namespace plumb::api {
 
@@ -39,12 +40,24 @@ Result<std::unique_ptr<DataFolder>> DataFolder::Open(const std::string& path,
   return folder;
 }
 
+// `own` is nothing where all callers are one.
+bool BatchInbox::Fits(const Load& all, const Load& own) const {
+  return base::FitsShare({.max = calls_max_, .all = all.calls, .own = own.calls}) &&
+         base::FitsShare({.max = calls_bytes_max_, .all = all.bytes, .own = own.bytes});
+}
+
 bool BatchInbox::Push(Call& call) {
   base::MutexLock lock(mutex_);
-  const uint64_t bytes = call.request.body.size();
-  const bool full = waiting_.calls.size() >= calls_max_ || calls_bytes_ + bytes > calls_bytes_max_;
-  if (waiting_.closed || full) return false;
-  calls_bytes_ += bytes;
+  const auto with_call = [bytes = call.request.body.size()](Load load) {
+    return Load{.calls = load.calls + 1, .bytes = load.bytes + bytes};
+  };
+  const Load all = with_call(load_);
+  const bool has_key = call.isolation != base::Hash256{};
+  const auto found = loads_.find(call.isolation);
+  const Load own = with_call(found == loads_.end() ? Load{} : found->second);
+  if (waiting_.closed || !Fits(all, has_key ? own : Load{})) return false;
+  load_ = all;
+  if (has_key) loads_[call.isolation] = own;
   waiting_.calls.push_back(std::move(call));
   changed_.NotifyOne();
   return true;
@@ -70,7 +83,8 @@ BatchInbox::Taken BatchInbox::Take(base::Duration time) {
   });
   Taken taken = std::move(waiting_);
   waiting_ = {.answers = {}, .calls = {}, .closed = taken.closed};
-  calls_bytes_ = 0;
+  load_ = {};
+  loads_.clear();
   return taken;
 }
 

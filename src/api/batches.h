@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,9 +44,9 @@ struct DataFolder {
   std::unique_ptr<BatchStore> batches;
 };
 
-// What waits for the thread: calls, of which there may be so many and so large ones, and answers to
-// lines, for which there is always room, since no more lines are asked at once. A resource type.
-// Thread: any, for every method.
+// What waits for the thread: calls, of which there may be so many and so large ones and each key
+// has its share (base/share.h), and answers to lines, for which there is always room, since no more
+// lines are asked at once. A resource type. Thread: any, for every method.
 class BatchInbox {
  public:
   struct Taken {
@@ -56,7 +57,7 @@ class BatchInbox {
   BatchInbox(uint32_t calls_max, uint64_t calls_bytes_max)
       : calls_max_(calls_max), calls_bytes_max_(calls_bytes_max) {}
 
-  // False when there is no room, or it is closed; the call is then still the caller's.
+  // False when there is no room for it, or it is closed; the call is then still the caller's.
   bool Push(Call& call);
   void Push(LineAnswer answer);  // dropped once it is closed
   void Close();
@@ -64,12 +65,20 @@ class BatchInbox {
   Taken Take(base::Duration time);
 
  private:
+  struct Load {  // of calls that wait
+    uint64_t calls = 0;
+    uint64_t bytes = 0;  // of their bodies
+  };
+  bool Fits(const Load& all, const Load& own) const;
+
   const uint32_t calls_max_;
   const uint64_t calls_bytes_max_;
   base::Mutex mutex_;
   base::Condition changed_;
   Taken waiting_ GUARDED_BY(mutex_);
-  uint64_t calls_bytes_ GUARDED_BY(mutex_) = 0;  // of the bodies of waiting_.calls
+  Load load_ GUARDED_BY(mutex_);  // of waiting_.calls
+  // Of each key's, where there are keys; only of those that have some.
+  std::map<base::Hash256, Load> loads_ GUARDED_BY(mutex_);
 };
 
 // A resource type. Thread: any, for every method.

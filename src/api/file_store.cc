@@ -11,6 +11,7 @@
 #include "api/stored_record.h"
 #include "base/check.h"
 #include "base/folder.h"
+#include "base/share.h"
 
 namespace plumb::api {
 
@@ -49,6 +50,12 @@ Result<StoredFile> ReadRecord(std::string_view text) {
   file.sequence = static_cast<uint64_t>(sequence);
   file.bytes = static_cast<uint64_t>(bytes);
   return file;
+}
+
+Status Full(base::Code code, std::string reason, std::string message) {
+  return Status(code, std::move(message))
+      .WithReason(std::move(reason))
+      .WithRetryAfterMs(kFullRetryMs);
 }
 
 }  // namespace
@@ -112,7 +119,7 @@ Status FileStore::LoadRecord(const std::string& id) {
         fmt::format("{} bytes are there and {} should be", data->bytes().size(), file.bytes));
   }
   const auto shelf = shelves_.find(file.caller);
-  if (shelf != shelves_.end() && shelf->second.contains(file.sequence))
+  if (shelf != shelves_.end() && shelf->second.files.contains(file.sequence))
     return base::Corrupt("another file has its place");
   Keep(std::move(file));
   return base::OkStatus();
@@ -125,18 +132,24 @@ Status FileStore::CheckRoom(const base::Hash256& caller, uint64_t bytes) const {
         .WithReason("request_too_large");
   }
   const auto shelf = shelves_.find(caller);
-  if (shelf != shelves_.end() && shelf->second.size() >= limits_.caller_files_max) {
-    return Status(base::Code::kQuotaExceeded,
-                  fmt::format("you have {} files here, as many as you may; delete some",
-                              shelf->second.size()))
-        .WithReason("files_max")
-        .WithRetryAfterMs(kFullRetryMs);
+  const uint64_t own_files = shelf == shelves_.end() ? 0 : shelf->second.files.size();
+  const uint64_t own_bytes = shelf == shelves_.end() ? 0 : shelf->second.bytes;
+  if (own_files >= limits_.caller_files_max) {
+    return Full(base::Code::kQuotaExceeded, "files_max",
+                fmt::format("you have {} files here, as many as you may; delete some", own_files));
   }
-  if (count() >= limits_.files_max || bytes_ + bytes > limits_.storage_bytes_max) {
-    return Status(base::Code::kOverloaded,
-                  "the server keeps as many files as it may; delete some of yours, or try later")
-        .WithReason("storage_full")
-        .WithRetryAfterMs(kFullRetryMs);
+  const base::Share of_files{.max = limits_.files_max, .all = count() + 1, .own = own_files + 1};
+  const base::Share of_bytes{
+      .max = limits_.storage_bytes_max, .all = bytes_ + bytes, .own = own_bytes + bytes};
+  if (!base::FitsAll(of_files) || !base::FitsAll(of_bytes)) {
+    return Full(base::Code::kOverloaded, "storage_full",
+                "the server keeps as many files as it may; delete some of yours, or try later");
+  }
+  if (limits_.shared && !(base::FitsShare(of_files) && base::FitsShare(of_bytes))) {
+    return Full(base::Code::kQuotaExceeded, "storage_share",
+                fmt::format("you have {} files of {} bytes here, and with this one would have more "
+                            "than is left for all others; delete some of yours",
+                            own_files, own_bytes));
   }
   return base::OkStatus();
 }
@@ -172,15 +185,19 @@ const StoredFile* FileStore::Keep(StoredFile file) {
   if (file.expires_at != 0) first_expiry_ = std::min(first_expiry_, file.expires_at);
   sequences_[file.id] = file.sequence;
   Shelf& shelf = shelves_[file.caller];
-  return &shelf.insert_or_assign(file.sequence, std::move(file)).first->second;
+  shelf.bytes += file.bytes;
+  const uint64_t sequence = file.sequence;
+  const auto [kept, is_new] = shelf.files.emplace(sequence, std::move(file));
+  CHECK(is_new) << "another file has its place";
+  return &kept->second;
 }
 
 const StoredFile* FileStore::Find(const base::Hash256& caller, const std::string& id) const {
   const auto sequence = sequences_.find(id);
   const auto shelf = shelves_.find(caller);
   if (sequence == sequences_.end() || shelf == shelves_.end()) return nullptr;
-  const auto file = shelf->second.find(sequence->second);
-  const bool found = file != shelf->second.end() && file->second.id == id;
+  const auto file = shelf->second.files.find(sequence->second);
+  const bool found = file != shelf->second.files.end() && file->second.id == id;
   return found ? &file->second : nullptr;
 }
 
@@ -188,7 +205,7 @@ std::vector<const StoredFile*> FileStore::List(const base::Hash256& caller) cons
   std::vector<const StoredFile*> files;
   const auto shelf = shelves_.find(caller);
   if (shelf == shelves_.end()) return files;
-  for (const auto& [sequence, file] : shelf->second) files.push_back(&file);
+  for (const auto& [sequence, file] : shelf->second.files) files.push_back(&file);
   return files;
 }
 
@@ -207,9 +224,10 @@ Status FileStore::Remove(const base::Hash256& caller, const std::string& id) {
   const std::string path = Path(id, kData);
   bytes_ -= file->bytes;
   const auto shelf = shelves_.find(caller);
+  shelf->second.bytes -= file->bytes;
   sequences_.erase(file->id);
-  shelf->second.erase(file->sequence);
-  if (shelf->second.empty()) shelves_.erase(shelf);
+  shelf->second.files.erase(file->sequence);
+  if (shelf->second.files.empty()) shelves_.erase(shelf);
   (void)base::RemoveFile(path);
   return base::OkStatus();
 }
@@ -220,7 +238,7 @@ void FileStore::RemoveExpired(const std::function<bool(const std::string& id)>& 
   std::vector<std::pair<base::Hash256, std::string>> expired;
   first_expiry_ = INT64_MAX;
   for (const auto& [caller, shelf] : shelves_) {
-    for (const auto& [sequence, file] : shelf) {
+    for (const auto& [sequence, file] : shelf.files) {
       if (file.expires_at == 0) continue;
       if (file.expires_at <= now && !in_use(file.id)) expired.emplace_back(caller, file.id);
       first_expiry_ = std::min(first_expiry_, std::max(file.expires_at, now + kExpiryPauseSeconds));

@@ -26,9 +26,12 @@ constexpr std::string_view kFileIdPrefix = "file-";
 
 struct FileLimits {
   uint64_t file_bytes_max = 512u << 20;
-  uint64_t storage_bytes_max = 16ull << 30;  // of all callers, checked before a file is taken
+  uint64_t storage_bytes_max = 16ull << 30;  // of all callers
   size_t caller_files_max = 10'000;
   size_t files_max = 100'000;
+  // Of the last and the one before, each caller has a share (base/share.h). False: there is one
+  // caller, and all is his.
+  bool shared = true;
 };
 
 // A value type.
@@ -70,8 +73,10 @@ class FileStore {
                                                        const base::Clock& clock,
                                                        telemetry::Logger& logger);
 
-  // kInvalidArgument (reason request_too_large): the file alone; kQuotaExceeded: the caller has too
-  // many; kOverloaded (reason storage_full): all together have.
+  // For one more file of so many bytes, before it is taken; 0: of a size that nobody knows yet.
+  // kInvalidArgument (reason request_too_large): the file alone; kQuotaExceeded (reason files_max,
+  // storage_share): the caller has too many, or more than is left for others; kOverloaded (reason
+  // storage_full): all together have.
   base::Status CheckRoom(const base::Hash256& caller, uint64_t bytes) const;
   base::Result<std::unique_ptr<FileWriter>> Begin(const std::string& id);
   // Id, caller, filename, purpose and expires_at are given; the rest is filled in. CHECK: not
@@ -95,7 +100,10 @@ class FileStore {
   const FileLimits& limits() const { return limits_; }
 
  private:
-  using Shelf = std::map<uint64_t, StoredFile>;  // one caller's, by sequence
+  struct Shelf {                           // one caller's
+    std::map<uint64_t, StoredFile> files;  // by sequence
+    uint64_t bytes = 0;
+  };
 
   FileStore(std::string folder, const FileLimits& limits, const base::Clock& clock,
             telemetry::Logger& logger)

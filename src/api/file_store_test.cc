@@ -161,8 +161,11 @@ TEST_F(FileStoreTest, LeavesAloneWhatIsNotOurs) {
 }
 
 TEST_F(FileStoreTest, RefusesWhatThereIsNoRoomFor) {
-  auto store =
-      Open({.file_bytes_max = 10, .storage_bytes_max = 20, .caller_files_max = 3, .files_max = 4});
+  auto store = Open({.file_bytes_max = 10,
+                     .storage_bytes_max = 20,
+                     .caller_files_max = 3,
+                     .files_max = 4,
+                     .shared = false});
   EXPECT_EQ(store->CheckRoom(kOne, 11).reason(), "request_too_large");
   ASSERT_TRUE(Add(*store, kOne, "0123456789").ok());
   EXPECT_TRUE(store->CheckRoom(kTwo, 10).ok());
@@ -174,6 +177,34 @@ TEST_F(FileStoreTest, RefusesWhatThereIsNoRoomFor) {
   EXPECT_TRUE(store->CheckRoom(kTwo, 1).ok());
   ASSERT_TRUE(Add(*store, kTwo, "0").ok());
   EXPECT_EQ(store->CheckRoom(kTwo, 1).reason(), "storage_full") << "as many files as there may be";
+}
+
+TEST_F(FileStoreTest, LeavesRoomForOthers) {
+  auto store = Open({.file_bytes_max = 10, .storage_bytes_max = 40, .files_max = 7});
+  ASSERT_TRUE(Add(*store, kOne, "0123456789").ok());
+  EXPECT_TRUE(store->CheckRoom(kOne, 10).ok()) << "alone it has half";
+  ASSERT_TRUE(Add(*store, kOne, "0123456789").ok());
+  const base::Status greedy = store->CheckRoom(kOne, 1);
+  EXPECT_EQ(greedy.code(), base::Code::kQuotaExceeded);
+  EXPECT_EQ(greedy.reason(), "storage_share");
+  EXPECT_GT(greedy.retry_after_ms(), 0u);
+  EXPECT_TRUE(store->CheckRoom(kTwo, 10).ok()) << "another has its share, and leaves as much";
+  ASSERT_TRUE(Add(*store, kTwo, "0123456789").ok());
+  EXPECT_EQ(store->CheckRoom(kTwo, 1).reason(), "storage_share");
+  EXPECT_EQ(store->CheckRoom(kOne, 0).reason(), "storage_share") << "it has more than is left";
+
+  // Those that are there count after a start as well, and what is deleted is room again.
+  store = Open(store->limits());
+  EXPECT_EQ(store->CheckRoom(kOne, 1).reason(), "storage_share");
+  ASSERT_TRUE(store->Remove(kOne, store->List(kOne).front()->id).ok());
+  EXPECT_TRUE(store->CheckRoom(kOne, 5).ok());
+  EXPECT_EQ(store->CheckRoom(kOne, 6).reason(), "storage_share");
+
+  // Likewise of files, however small.
+  ASSERT_TRUE(Add(*store, kOne, "0").ok());
+  ASSERT_TRUE(Add(*store, kOne, "0").ok());
+  EXPECT_EQ(store->CheckRoom(kOne, 1).reason(), "storage_share");
+  EXPECT_TRUE(store->CheckRoom(kTwo, 0).ok());
 }
 
 TEST_F(FileStoreTest, AFullDiskIsTold) {

@@ -246,7 +246,7 @@ base::Status RunServe(const ServeSettings& settings, const VariableReader& varia
   ASSIGN_OR_RETURN(const auto admin_server, ListenToOperators(settings, admin_gate));
 
   FileLock data_lock;
-  ASSIGN_OR_RETURN(auto data, OpenData(settings, clock, logger, data_lock));
+  ASSIGN_OR_RETURN(auto data, OpenData(settings, callers.keys.size(), clock, logger, data_lock));
   ASSIGN_OR_RETURN(EngineModels models, LocateEngineModels(settings.engine, variables));
   telemetry::Metrics metrics(api::Service::RoutePatterns(), std::string(kVersion),
                              models.target.id);

@@ -14,6 +14,7 @@ namespace {
 constexpr uint64_t kFormBytesMax = 64u << 10;  // of an upload, besides the file
 constexpr base::Duration kUploadTimeMax = base::Seconds(600);
 constexpr uint32_t kBatchLinesMax = 1024;
+constexpr uint64_t kUploadsAtOnce = 3;
 
 base::Status Refused(const std::string& why) {
   return base::InvalidArgument("--data-dir", "--data-dir: " + why);
@@ -26,7 +27,8 @@ void AddDataOptions(OptionTable& table, ServeSettings& settings) {
                  "Serve /v1/files and /v1/batches, and keep them in this folder; it is made when "
                  "missing, for its owner alone. Without it nothing that callers send is written."));
   table.Add(Bytes("data-bytes", settings.data_bytes, {1u << 20, 1ull << 50}, "",
-                  "Files in --data-dir, of all callers together (suffixes K, M, G, T)."));
+                  "Files in --data-dir, of all callers together (suffixes K, M, G, T); of several "
+                  "keys each has at most as much as it leaves to the others."));
   table.Add(Bytes("file-bytes", settings.file_bytes, {1024, 1ull << 33}, "",
                   "One uploaded file. It is held in memory until it is on the disk."));
   table.Add(Integer("batch-lines", settings.batch_lines, {1, kBatchLinesMax}, "COUNT",
@@ -38,12 +40,12 @@ void AllowUploads(const ServeSettings& settings, net::HttpLimits& limits) {
   const uint64_t bytes_max = std::max(settings.file_bytes + kFormBytesMax, limits.body_bytes_max);
   limits.body_limits.push_back(
       {.path = std::string(api::kFilesRoute), .bytes_max = bytes_max, .time_max = kUploadTimeMax});
-  // One caller has half of all: room for an upload and its other requests. Two that upload leave
-  // the third as much as there is without uploads.
-  limits.bodies_bytes_max += 2 * bytes_max;
+  // Two callers may upload at once, each with its share (base/share.h), and leave the others one
+  // upload and as much as there is without.
+  limits.bodies_bytes_max += kUploadsAtOnce * bytes_max;
 }
 
-base::Result<std::unique_ptr<api::DataFolder>> OpenData(const ServeSettings& settings,
+base::Result<std::unique_ptr<api::DataFolder>> OpenData(const ServeSettings& settings, size_t keys,
                                                         const base::Clock& clock,
                                                         telemetry::Logger& logger, FileLock& lock) {
   if (settings.data_dir.empty()) return std::unique_ptr<api::DataFolder>();
@@ -56,8 +58,9 @@ base::Result<std::unique_ptr<api::DataFolder>> OpenData(const ServeSettings& set
   api::DataLimits limits;
   limits.files.file_bytes_max = settings.file_bytes;
   limits.files.storage_bytes_max = settings.data_bytes;
+  limits.files.shared = keys > 1;
   limits.runner.lines_at_once = settings.batch_lines;
-  limits.calls_bytes_max = std::max(limits.calls_bytes_max, 2 * settings.file_bytes);
+  limits.calls_bytes_max = std::max(limits.calls_bytes_max, kUploadsAtOnce * settings.file_bytes);
   auto folder = api::DataFolder::Open(settings.data_dir, limits, clock, logger);
   if (!folder.ok()) return Refused(folder.status().message());
   return folder;

@@ -22,10 +22,10 @@ void AddDataOptions(OptionTable& table, ServeSettings& settings);
 // Uploads may be larger than other bodies, and take longer.
 void AllowUploads(const ServeSettings& settings, net::HttpLimits& limits);
 
-// Null without --data-dir. `lock` is taken, so that two servers never share a folder.
-// kInvalidArgument, field "--data-dir": another server has it, or it cannot be made, read or
-// written.
-base::Result<std::unique_ptr<api::DataFolder>> OpenData(const ServeSettings& settings,
+// Null without --data-dir. `lock` is taken, so that two servers never share a folder; with several
+// keys each has its share of the folder. kInvalidArgument, field "--data-dir": another server has
+// it, or it cannot be made, read or written.
+base::Result<std::unique_ptr<api::DataFolder>> OpenData(const ServeSettings& settings, size_t keys,
                                                         const base::Clock& clock,
                                                         telemetry::Logger& logger, FileLock& lock);
 

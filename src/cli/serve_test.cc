@@ -118,15 +118,15 @@ TEST(OpenData, OneServerAFolder) {
   telemetry::Logger logger({.level = telemetry::LogLevel::kOff});
   ServeSettings settings = At("127.0.0.1");
   FileLock none, first, second, third;
-  EXPECT_EQ(*OpenData(settings, clock, logger, none), nullptr) << "nothing is kept unasked";
+  EXPECT_EQ(*OpenData(settings, 1, clock, logger, none), nullptr) << "nothing is kept unasked";
   settings.data_dir = scratch.File("a/b");
-  EXPECT_NE(*OpenData(settings, clock, logger, first), nullptr);
-  const base::Status busy = OpenData(settings, clock, logger, second).status();
+  EXPECT_NE(*OpenData(settings, 1, clock, logger, first), nullptr);
+  const base::Status busy = OpenData(settings, 1, clock, logger, second).status();
   EXPECT_EQ(busy.field(), "--data-dir");
   EXPECT_NE(busy.message().find("another server"), std::string::npos) << busy.message();
   ASSERT_TRUE(base::WriteFileAtomic(scratch.File("file"), "x").ok());
   settings.data_dir = scratch.File("file");
-  EXPECT_EQ(OpenData(settings, clock, logger, third).status().field(), "--data-dir");
+  EXPECT_EQ(OpenData(settings, 1, clock, logger, third).status().field(), "--data-dir");
 }
 
 TEST(AllowUploads, OnlyWhereFilesAreKept) {

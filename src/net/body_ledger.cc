@@ -4,6 +4,7 @@
 #include "net/body_ledger.h"
 
 #include "base/check.h"
+#include "base/share.h"
 
 namespace plumb::net {
 
@@ -20,8 +21,9 @@ BodyLedger::Verdict BodyLedger::Set(uint32_t account, uint64_t before, uint64_t 
     if (of_account == 0) accounts_.erase(held);
   }
   if (now < before) return Verdict::kFits;
-  if (bytes_ > bytes_max_) return Verdict::kAllTooMuch;
-  return of_account > bytes_max_ / 2 ? Verdict::kAccountTooMuch : Verdict::kFits;
+  const base::Share share{.max = bytes_max_, .all = bytes_, .own = of_account};
+  if (!base::FitsAll(share)) return Verdict::kAllTooMuch;
+  return base::FitsShare(share) ? Verdict::kFits : Verdict::kAccountTooMuch;
 }
 
 }  // namespace plumb::net

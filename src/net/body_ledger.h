@@ -1,7 +1,8 @@
 // net/body_ledger.h
 // Internal to net. The memory of bodies that are being received, over all connections of a server:
-// how much all of it may be, and how much one caller may have of it, so that no caller's uploads
-// leave the others without. Read next: net/http_connection.h.
+// how much all of it may be, and how much one caller may have of it (base/share.h), so that no
+// caller's uploads, nor those of several, leave the others without. Read next:
+// net/http_connection.h.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ class BodyLedger {
   enum class Verdict {
     kFits,
     kAllTooMuch,      // more than bytes_max together
-    kAccountTooMuch,  // of this account, more than half of bytes_max
+    kAccountTooMuch,  // of this account, more than is left for all others
   };
   // One connection's bytes, `before` until now, become `now`; they are counted whatever the
   // verdict, and a connection that is refused sets them to 0. Account 0 is nobody's: it has no

@@ -19,13 +19,17 @@ TEST(BodyLedger, BoundsAllTogether) {
   EXPECT_EQ(ledger.Set(0, 100, 0), Verdict::kFits);
 }
 
-TEST(BodyLedger, GivesOneAccountHalf) {
+TEST(BodyLedger, GivesOneAccountAsMuchAsIsLeft) {
   BodyLedger ledger(100);
   EXPECT_EQ(ledger.Set(1, 0, 30), Verdict::kFits);
   EXPECT_EQ(ledger.Set(1, 0, 20), Verdict::kFits) << "two connections of one caller";
   EXPECT_EQ(ledger.Set(1, 20, 21), Verdict::kAccountTooMuch);
   EXPECT_EQ(ledger.Set(1, 21, 0), Verdict::kFits);
-  EXPECT_EQ(ledger.Set(2, 0, 50), Verdict::kFits) << "another's share is untouched";
+  EXPECT_EQ(ledger.Set(2, 0, 35), Verdict::kFits) << "another has its own share";
+  EXPECT_EQ(ledger.Set(2, 35, 36), Verdict::kAccountTooMuch) << "and not all of the rest";
+  EXPECT_EQ(ledger.Set(3, 0, 17), Verdict::kFits) << "there is always some left for the next";
+  EXPECT_EQ(ledger.Set(3, 17, 0), Verdict::kFits);
+  EXPECT_EQ(ledger.Set(2, 36, 0), Verdict::kFits);
   EXPECT_EQ(ledger.Set(1, 30, 50), Verdict::kFits);
   EXPECT_EQ(ledger.Set(1, 50, 0), Verdict::kFits);
   EXPECT_EQ(ledger.Set(1, 0, 50), Verdict::kFits) << "what is done is forgotten";

@@ -68,8 +68,8 @@ struct HttpAdmission {
   std::optional<HttpResponse> answer;
   // Of this body; 413 above it. The limits of the server hold as well.
   uint64_t body_bytes_max = UINT64_MAX;
-  // Who answers for the body's memory: one account's bodies, together, get at most half of what
-  // all may have (429). 0: nobody in particular.
+  // Who answers for the body's memory: one account's bodies, together, get at most as much as is
+  // left for all others (base/share.h; 429). 0: nobody in particular.
   uint32_t account = 0;
 };
 
@@ -101,7 +101,7 @@ struct HttpLimits {
   uint64_t body_bytes_max = 8 << 20;     // 413
   std::vector<BodyLimit> body_limits;    // instead of it and of body_time_max
   // Bodies not yet complete, over all connections; above it a request gets 503. One account
-  // (HttpAdmission) has at most half.
+  // (HttpAdmission) has its share.
   uint64_t bodies_bytes_max = 256 << 20;
   // Bytes a client may send ahead of an unanswered request (pipelining); above it: cut.
   uint32_t pipeline_bytes_max = 64 << 10;

@@ -29,8 +29,8 @@ struct TalkLine {
 //   model SYNTAX               it calls tools by a template: hermes, llama, mistral, mistral-named,
 //                              or thinking, which is hermes and reasons (likewise)
 //   cors ORIGIN ...            pages of these origins may call (likewise)
-//   data                       it keeps files and batches, in a folder that it begins with empty;
-//                              files have 4096 bytes at most (likewise)
+//   data [BYTES]               it keeps files and batches, in a folder that it begins with empty;
+//                              files have 4096 bytes at most, all together so many (likewise)
 //   limit NAME N               of every key, as a file of --limits names them (likewise)
 //   hosts NAME ...             it has no keys, and answers to these hosts besides local ones
 //                              (likewise)

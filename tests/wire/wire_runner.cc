@@ -85,6 +85,7 @@ struct Setting {
 };
 
 // A server that takes its answers from a script, on a clock that stands still.
+  uint64_t data_bytes_max = api::FileLimits().storage_bytes_max;
 struct Server {
   Server(const Setting& setting, const Script& script, const base::Clock& clock)
       : http(
@@ -111,6 +112,8 @@ struct Server {
     if (setting.limits.any())
       options.limits.assign(std::max<size_t>(1, setting.keys.size()), setting.limits);
     options.service.cors = api::CorsPolicy::FromOrigins(setting.origins).value();
+    options.data_limits.files.storage_bytes_max = setting.data_bytes_max;
+    options.data_limits.files.shared = setting.keys.size() > 1;
     if (setting.hosts) options.service.hosts = api::HostPolicy::Local(*setting.hosts).value();
     options.http.limits.body_bytes_max = 64 << 10;
     return options;
@@ -280,6 +283,7 @@ class Player {
     const std::string name = rest.substr(0, space);
     const std::string message = json::parse(rest.substr(space + 1)).get<std::string>();
     for (const base::Code code : {base::Code::kDeadline, base::Code::kInternal}) {
+      if (!words.empty()) setting_.data_bytes_max = std::stoull(words[0]);
       if (base::CodeName(code) != name) continue;
       script_.Fail(base::Status(code, message));
       return std::nullopt;
