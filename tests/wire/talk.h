@@ -34,7 +34,8 @@ struct TalkLine {
 //   limit NAME N               of every key, as a file of --limits names them (likewise)
 //   hosts NAME ...             it has no keys, and answers to these hosts besides local ones
 //                              (likewise)
-//   restart                    the server ends, and another begins with the same folder
+//   restart                    the server ends, and another begins with the same folder; what may
+//                              stand before the first request may be said anew
 //   say "text"                 what the model answers, a JSON string; one token per byte
 //   say INDEX "text"           for that sample alone
 //   chunk N                    tokens per event of the generator (1 by default; 0 = all at once)
@@ -42,6 +43,7 @@ struct TalkLine {
 //   hang                       the generator falls silent after the text, until it is cancelled
 //   pass SECONDS               the server's clock goes on, which else stands still
 //   idle                       until every request has ended
+//   settled                    until every batch has ended, also one that nobody may ask for
 //   drain                      the server begins to drain
 //   request METHOD /path
 //   header Name: value         of the request; after `expect`, of the answer ("<any>", "<absent>")

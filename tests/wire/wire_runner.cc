@@ -13,8 +13,10 @@
 #include <thread>
 #include <vector>
 
+#include "api/batch_record.h"
 #include "api/testing/scripted_server.h"
 #include "base/disk.h"
+#include "base/folder.h"
 #include "base/mutex.h"
 #include "base/testing/scratch_folder.h"
 #include "base/thread.h"
@@ -32,6 +34,7 @@ using nlohmann::json;
 constexpr uint32_t kContextDefault = 2048;
 constexpr uint64_t kTalkBytesMax = 1 << 20;
 constexpr base::Duration kAwaitMax = base::Seconds(30);
+constexpr size_t kBatchFilesMax = 100;
 constexpr const char* kBoundary = "talk-boundary";
 
 // What the generator is to do, as the talk says; read on other threads.
@@ -212,6 +215,8 @@ class Player {
       request_.body = WithNames(line.rest);
       request_.headers.Add("Content-Type", "application/json");
     } else if (line.word == "form") {
+    } else if (line.word == "settled") {
+      return AwaitSettled();
       AddToForm(line.rest);
     } else if (line.word == "pass") {
       PlayPass(std::stoi(line.rest));
@@ -345,6 +350,25 @@ class Player {
     if (!response.ok()) return response.status().ToString();
     answered_ = true;
     response_ = *std::move(response);
+  // Until the record of every batch says that it has ended, whoever may ask for it.
+  std::optional<std::string> AwaitSettled() {
+    const std::string folder = setting_.data_folder + "/batches";
+    const base::Instant deadline = server().http.clock().Now() + kAwaitMax;
+    for (bool settled = false; !settled;) {
+      settled = true;
+      const std::vector<std::string> names = base::ListFolder(folder, kBatchFilesMax).value();
+      for (const std::string& name : names) {
+        if (!name.ends_with(".json")) continue;
+        const auto text = base::ReadFile(folder + "/" + name, kTalkBytesMax);
+        const auto batch = api::ReadBatchRecord(text.ok() ? *text : "");
+        settled = settled && batch.ok() && api::HasEnded(batch->status);
+      }
+      if (!settled && server().http.clock().Now() > deadline) return "a batch has not ended";
+      if (!settled) std::this_thread::yield();
+    }
+    return std::nullopt;
+  }
+
     const auto type = response_.headers.Get("Content-Type");
     if (type && type->starts_with("text/event-stream")) {
       net::SseParser parser(1 << 20);
