@@ -10,6 +10,7 @@
 #include "api/json_fields.h"
 #include "api/json_writer.h"
 #include "api/request_id.h"
+#include "api/routes.h"
 #include "base/check.h"
 
 namespace plumb::api {
@@ -22,7 +23,7 @@ using net::HttpResponse;
 namespace {
 
 constexpr size_t kModelBytesMax = 4096;
-constexpr size_t kBodyBytesMax = 16u << 10;
+constexpr uint64_t kBodyBytesMax = 16u << 10;
 
 struct WeightsRequest {
   std::string model;
@@ -77,6 +78,11 @@ HttpResponse ReplaceError(const Status& status) {
   return ErrorResponse(error);
 }
 
+// What is not read is ignored, up to a bound.
+uint64_t BodyBytesMax(const net::HttpRequest& request) {
+  return request.method == net::HttpMethod::kPost ? kBodyBytesMax : kIgnoredBodyBytesMax;
+}
+
 Status Busy() {
   return Status(base::Code::kUnavailable,
                 "other weights are being loaded; ask again when they "
@@ -102,32 +108,43 @@ void Admin::OnRequest(net::HttpRequest request, std::unique_ptr<net::HttpExchang
   net::HttpHeaders named;
   AddRequestId(named, ChooseRequestId(request.headers));
   auto exchange = std::make_unique<HeaderExchange>(std::move(plain), std::move(named));
+  if (auto refusal = WhyNot(request)) return exchange->Respond(*std::move(refusal));
+  if (request.body.size() > BodyBytesMax(request))
+    return exchange->Respond(ErrorResponse(ErrorFromHttp(413, "the body is too large")));
+  if (request.method == net::HttpMethod::kPost)
+    return Post(std::move(request), std::move(exchange));
+  exchange->Respond(JsonResponse(WeightsJson(parts_.weights.Current(), busy_.load())));
+}
+
+net::HttpAdmission Admin::Admit(const net::HttpRequest& head) {
+  net::HttpAdmission admission{.answer = WhyNot(head), .body_bytes_max = BodyBytesMax(head)};
+  if (admission.answer) AddRequestId(admission.answer->headers, ChooseRequestId(head.headers));
+  return admission;
+}
+
+// The key first: without one nothing is told.
+std::optional<HttpResponse> Admin::WhyNot(const net::HttpRequest& request) const {
   const auto key = parts_.keys.Check(request.headers.Get("Authorization"));
-  if (!key.ok()) return exchange->Respond(ErrorResponse(ErrorFromStatus(key.status())));
+  if (!key.ok()) return ErrorResponse(ErrorFromStatus(key.status()));
   if (request.path != kWeightsRoute) {
     ApiError error = ErrorFromHttp(404, "there is nothing at this path");
     error.code = "unknown_url";
-    return exchange->Respond(ErrorResponse(error));
+    return ErrorResponse(error);
   }
-  switch (request.method) {
-    case net::HttpMethod::kGet:
-    case net::HttpMethod::kHead:
-      return exchange->Respond(JsonResponse(WeightsJson(parts_.weights.Current(), busy_.load())));
-    case net::HttpMethod::kPost:
-      return Post(std::move(request), std::move(exchange));
-    default:
-      break;
+  const bool posts = request.method == net::HttpMethod::kPost;
+  if (!posts && request.method != net::HttpMethod::kGet &&
+      request.method != net::HttpMethod::kHead) {
+    HttpResponse response =
+        ErrorResponse(ErrorFromHttp(405, "this path takes GET, HEAD, POST only"));
+    response.headers.Add("Allow", "GET, HEAD, POST");
+    return response;
   }
-  HttpResponse response = ErrorResponse(ErrorFromHttp(405, "this path takes GET, HEAD, POST only"));
-  response.headers.Add("Allow", "GET, HEAD, POST");
-  exchange->Respond(std::move(response));
+  if (posts && !IsJson(request))
+    return ErrorResponse(ErrorFromHttp(415, "send the body with Content-Type: application/json"));
+  return std::nullopt;
 }
 
 void Admin::Post(net::HttpRequest request, std::unique_ptr<net::HttpExchange> exchange) {
-  if (!IsJson(request)) {
-    return exchange->Respond(
-        ErrorResponse(ErrorFromHttp(415, "send the body with Content-Type: application/json")));
-  }
   Result<WeightsRequest> parsed = ParseBody(request.body);
   if (!parsed.ok()) return exchange->Respond(ErrorResponse(ErrorFromStatus(parsed.status())));
   if (busy_.exchange(true)) return exchange->Respond(ReplaceError(Busy()));

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -59,6 +60,7 @@ class Admin final : public net::HttpHandler {
   ~Admin() override;  // Stop()
 
   void OnRequest(net::HttpRequest request, std::unique_ptr<net::HttpExchange> exchange) override;
+  net::HttpAdmission Admit(const net::HttpRequest& head) override;
   net::HttpResponse FormatRefusal(const net::HttpRefusal& refusal) const override;
 
   // Waits for a replacement that is under way. Idempotent.
@@ -75,6 +77,8 @@ class Admin final : public net::HttpHandler {
     std::unique_ptr<net::HttpExchange> exchange;
   };
 
+  // Why not, as far as the header says it; nothing: it is answered.
+  std::optional<net::HttpResponse> WhyNot(const net::HttpRequest& request) const;
   void Post(net::HttpRequest request, std::unique_ptr<net::HttpExchange> exchange);
   void RunWorker();
   void Do(Job job);

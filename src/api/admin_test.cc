@@ -198,6 +198,45 @@ TEST_F(AdminTest, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(weights_.Current().version, 1u);
 }
 
+// Before a body is received; what comes with its header is refused likewise.
+TEST_F(AdminTest, TheHeaderDecidesWhoMaySendABody) {
+  const auto admit = [&](HttpMethod method, const char* path, net::HttpHeaders headers) {
+    return admin_.Admit({.method = method, .path = path, .headers = std::move(headers)});
+  };
+  const struct {
+    HttpMethod method;
+    const char* path;
+    net::HttpHeaders headers;
+    int status;
+  } kCases[] = {
+      {HttpMethod::kPost, "/admin/weights", {}, 401},
+      {HttpMethod::kPost, "/admin/weights", Headers("another-key-of-some-length"), 401},
+      {HttpMethod::kPost, "/", Headers(), 404},
+      {HttpMethod::kPut, "/admin/weights", Headers(), 405},
+      {HttpMethod::kPost,
+       "/admin/weights",
+       {{"Authorization", std::string("Bearer ") + kKey}, {"Content-Type", "text/plain"}},
+       415},
+  };
+  for (const auto& test : kCases) {
+    const net::HttpAdmission admission = admit(test.method, test.path, test.headers);
+    ASSERT_TRUE(admission.answer.has_value()) << test.status;
+    EXPECT_EQ(admission.answer->status, test.status);
+    EXPECT_TRUE(admission.answer->headers.Get("X-Request-Id").has_value()) << test.status;
+    FakeClient client;
+    Send(client, test.method, test.path, R"({"model": "a"})", test.headers);
+    EXPECT_EQ(client.Wait().status, test.status);
+  }
+  const net::HttpAdmission post = admit(HttpMethod::kPost, "/admin/weights", Headers());
+  EXPECT_FALSE(post.answer.has_value());
+  EXPECT_EQ(post.body_bytes_max, 16u << 10);
+  EXPECT_EQ(Ask(HttpMethod::kPost, std::string((16 << 10) + 1, ' ')).status, 413);
+  EXPECT_EQ(admit(HttpMethod::kGet, "/admin/weights", Headers()).body_bytes_max, 4096u);
+  EXPECT_EQ(Ask(HttpMethod::kGet, std::string(4096, ' ')).status, 200);
+  EXPECT_EQ(Ask(HttpMethod::kGet, std::string(4097, ' ')).status, 413);
+  EXPECT_EQ(weights_.Current().version, 1u);
+}
+
 TEST_F(AdminTest, StopEndsWhatIsUnderWayAndRefusesTheRest) {
   admin_.Stop();
   const net::HttpResponse refused = Ask(HttpMethod::kPost, R"({"model": "a"})");
