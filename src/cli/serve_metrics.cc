@@ -36,6 +36,7 @@ void CopyMetrics(const engine::EngineStats& engine, const net::HttpServerStats& 
 
   metrics.api.connections_open.Set(static_cast<int64_t>(server.connections_open));
   metrics.api.connections_refused.SetTotal(server.connections_refused);
+  metrics.api.connections_displaced.SetTotal(server.connections_displaced);
   metrics.api.http_refusals.SetTotal(server.refusals);
   metrics.api.disconnects.SetTotal(server.disconnects);
   metrics.api.write_stalls.SetTotal(server.write_stalls);

@@ -105,6 +105,9 @@ void AddApi(Page& page, const ApiMetrics& api) {
   page.Add("plumb_http_connections_open", "Open client connections.", api.connections_open);
   page.Add("plumb_http_connections_refused_total", "Connections over the maximum.",
            api.connections_refused);
+  page.Add("plumb_http_connections_displaced_total",
+           "Connections without a whole header that were closed to make room for a new one.",
+           api.connections_displaced);
   page.Add("plumb_http_refusals_total",
            "Requests answered before any route: malformed, too large, too slow, draining.",
            api.http_refusals);

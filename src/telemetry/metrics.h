@@ -22,6 +22,7 @@ struct ApiMetrics {
   // Copied from net's counts before they are shown.
   Gauge connections_open;
   Counter connections_refused;
+  Counter connections_displaced;
   Counter http_refusals;  // answered by net itself: malformed, too large, too slow, draining
   Counter disconnects;
   Counter write_stalls;
