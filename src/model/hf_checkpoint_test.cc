@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "base/testing/scratch_folder.h"
 #include "model/gguf.h"
@@ -29,6 +30,7 @@ using base::ScratchFolder;
 using base::TokenId;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsSupersetOf;
 using testing::Not;
 
 constexpr uint32_t kF32 = 0, kF16 = 1, kBF16 = 30;
@@ -441,6 +443,66 @@ TEST_F(Folder, TellsTokenizerTemplateAndEnds) {
   checkpoint = HfCheckpoint::Open(folder_.path());
   EXPECT_EQ(*(*checkpoint)->Text(kChatTemplateKey), "J");
   EXPECT_FALSE((*checkpoint)->Has(kToolTemplateKey)) << "the file is for all";
+}
+
+TEST_F(Folder, ReadsTemplatesFromTheirOwnFolder) {
+  Change("tokenizer_config.json",
+         R"({"chat_template":[{"name":"tool_use","template":"T"},{"name":"default",)"
+         R"("template":"D"}]})");
+  ASSERT_TRUE(fs::create_directory(folder_.File("additional_chat_templates")));
+  const auto template_of = [&](std::string_view key) {
+    const auto checkpoint = HfCheckpoint::Open(folder_.path());
+    EXPECT_TRUE(checkpoint.ok()) << checkpoint.status().ToString();
+    return (*checkpoint)->Has(key) ? std::string(*(*checkpoint)->Text(key)) : "none";
+  };
+  const std::vector<std::string> before = *HfFolder::Open(folder_.path())->FileNames();
+  Change("additional_chat_templates/rag.jinja", "R");
+  EXPECT_EQ(template_of(kToolTemplateKey), "T");
+  Change("additional_chat_templates/tool_use.jinja", "AT");
+  EXPECT_EQ(template_of(kToolTemplateKey), "AT") << "before the configuration's";
+  EXPECT_EQ(template_of(kChatTemplateKey), "D") << "of which the other still holds";
+  Change("additional_chat_templates/default.jinja", "AD");
+  EXPECT_EQ(template_of(kChatTemplateKey), "AD");
+  Change("chat_template.jinja", "J");
+  EXPECT_EQ(template_of(kChatTemplateKey), "J");
+  EXPECT_EQ(template_of(kToolTemplateKey), "AT");
+
+  // A name twice, of which nobody could say which holds.
+  fs::remove(folder_.File("chat_template.jinja"));
+  fs::remove(folder_.File("additional_chat_templates/default.jinja"));
+  Change("tokenizer_config.json",
+         R"({"chat_template":[{"name":"default","template":"A"},{"name":"default",)"
+         R"("template":"B"}]})");
+  EXPECT_EQ(Open().code(), Code::kCorrupt);
+  Change("tokenizer_config.json", "{}");
+  Change("chat_template.jinja", "J");
+  Change("additional_chat_templates/default.jinja", "AD");
+
+  // They decide answers, so a fingerprint covers them.
+  std::vector<std::string> names = *HfFolder::Open(folder_.path())->FileNames();
+  EXPECT_THAT(names, IsSupersetOf({"additional_chat_templates/default.jinja",
+                                   "additional_chat_templates/tool_use.jinja"}));
+  EXPECT_EQ(names.size(), before.size() + 3) << "the two and chat_template.jinja";
+}
+
+TEST_F(Folder, TemplatesFromElsewhereAreRefused) {
+  const ScratchFolder other;
+  WriteFiles(other.path(), {{"tool_use.jinja", "T"}});
+  const fs::path templates = folder_.File("additional_chat_templates");
+  fs::create_directory_symlink(other.path(), templates);
+  EXPECT_EQ(Open().code(), Code::kCorrupt);
+  EXPECT_EQ(Open().field(), "additional_chat_templates/tool_use.jinja");
+  fs::remove(templates);
+  fs::create_directory(templates);
+  fs::create_symlink(other.File("tool_use.jinja"), templates / "tool_use.jinja");
+  EXPECT_EQ(Open().field(), "additional_chat_templates/tool_use.jinja");
+  fs::remove(templates / "tool_use.jinja");
+  fs::create_directory(templates / "tool_use.jinja");
+  EXPECT_THAT(Open().message(), HasSubstr("is not a regular file"));
+  const auto folder = HfFolder::Open(folder_.path());
+  for (const char* name : {"additional_chat_templates/../config.json", "additional_chat_templates/",
+                           "additional_chat_templates/a/b", "other/tool_use.jinja"})
+    EXPECT_EQ(folder->PathOf(name).status().code(), Code::kCorrupt) << name;
 }
 
 TEST_F(Folder, ErrorsNameTheTensorAsTheFolderDoes) {

@@ -29,9 +29,16 @@ constexpr std::string_view kIndex = "model.safetensors.index.json";
 // Parsed, JSON takes eight times as much memory; 16 MiB list some 150,000 tensors.
 constexpr uint64_t kIndexBytesMax = 16u << 20;
 // In alphabetical order.
-constexpr std::string_view kSideFiles[] = {"chat_template.jinja",   "config.json",
-                                           "engram_token_map.json", "generation_config.json",
-                                           "tokenizer.json",        "tokenizer_config.json"};
+constexpr std::string_view kSideFiles[] = {"additional_chat_templates/default.jinja",
+                                           "additional_chat_templates/tool_use.jinja",
+                                           "chat_template.jinja",
+                                           "config.json",
+                                           "engram_token_map.json",
+                                           "generation_config.json",
+                                           "tokenizer.json",
+                                           "tokenizer_config.json"};
+// The one folder in a model's that is looked into; as the transformers library writes it.
+constexpr std::string_view kTemplates = "additional_chat_templates/";
 
 bool PlainName(std::string_view name) {
   return !name.empty() && name.size() <= 255 && name[0] != '.' &&
@@ -122,7 +129,8 @@ std::string HfFolder::Name() const {
 }
 
 Result<std::string> HfFolder::PathOf(std::string_view name) const {
-  if (!PlainName(name)) {
+  const bool is_template = name.starts_with(kTemplates);
+  if (!PlainName(is_template ? name.substr(kTemplates.size()) : name)) {
     return Corrupt(fmt::format("'{}' is not a plain file name", Shown(name)))
         .WithField(Shown(name));
   }
@@ -135,7 +143,8 @@ Result<std::string> HfFolder::PathOf(std::string_view name) const {
   }
   const bool cached = folder.parent_path().filename() == "snapshots" &&
                       Within(file, folder.parent_path().parent_path() / "blobs");
-  if (!Within(file, folder) && !cached) {
+  const fs::path home = is_template ? (folder / kTemplates).parent_path() : folder;
+  if (!Within(file, home) && !cached) {
     return Corrupt(fmt::format("{} is a link that leaves the model's folder", name))
         .WithField(std::string(name));
   }
@@ -175,6 +184,12 @@ Result<HfTextFiles> HfFolder::TextFiles(std::string& config) const {
   ASSIGN_OR_RETURN(text.generation_config,
                    ReadIfAny("generation_config.json", kHfSmallFileBytesMax));
   ASSIGN_OR_RETURN(text.chat_template, ReadIfAny("chat_template.jinja", kHfSmallFileBytesMax));
+  if (!text.chat_template) {
+    ASSIGN_OR_RETURN(text.chat_template,
+                     ReadIfAny("additional_chat_templates/default.jinja", kHfSmallFileBytesMax));
+  }
+  ASSIGN_OR_RETURN(text.tool_template,
+                   ReadIfAny("additional_chat_templates/tool_use.jinja", kHfSmallFileBytesMax));
   return text;
 }
 

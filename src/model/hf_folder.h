@@ -1,7 +1,7 @@
 // model/hf_folder.h
 // The files of a Hugging Face folder, by name. The folder may come from a stranger: a name in it
-// leads to a regular file of the folder and nowhere else. Internal to the readers of such folders.
-// Read next: model/hf_checkpoint.h.
+// leads to a regular file of the folder, or of the one folder of templates in it, and nowhere else.
+// Internal to the readers of such folders. Read next: model/hf_checkpoint.h.
 #pragma once
 
 #include <cstdint>

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -49,8 +51,8 @@ Status SetToken(const HfObject& object, const char* key, std::string_view metada
 }
 
 // The template is text, or a list of {"name", "template"} of which "default" is for chats, and
-// "tool_use" for those with tools.
-Status ReadTemplates(const HfObject& object, Metadata& metadata) {
+// "tool_use" for those with tools. What files of their own say goes before.
+Status ReadTemplates(const HfObject& object, const HfTextFiles& files, Metadata& metadata) {
   constexpr const char* kKey = "chat_template";
   const json* found = object.Find(kKey);
   if (found == nullptr) return base::OkStatus();
@@ -59,21 +61,25 @@ Status ReadTemplates(const HfObject& object, Metadata& metadata) {
     return base::OkStatus();
   }
   if (!found->is_array()) return object.Wrong(kKey, "text or a list of templates");
+  std::set<std::string> names;
   for (const json& entry : *found) {
-    if (!entry.is_object() || !entry.contains("name") || !entry.contains("template") ||
-        !entry["template"].is_string()) {
+    if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string() ||
+        !entry.contains("template") || !entry["template"].is_string()) {
       return object.Wrong(kKey, "a list of named templates");
     }
     const std::string source = entry["template"].get<std::string>();
-    if (entry["name"] == "default") metadata.SetText(std::string(kChatTemplateKey), source);
-    if (entry["name"] == "tool_use") metadata.SetText(std::string(kToolTemplateKey), source);
+    const std::string name = entry["name"].get<std::string>();
+    if (!names.insert(name).second) return object.Wrong(kKey, "a list without a name twice");
+    if (name == "default") metadata.SetText(std::string(kChatTemplateKey), source);
+    if (name == "tool_use" && !files.tool_template)
+      metadata.SetText(std::string(kToolTemplateKey), source);
   }
   return base::OkStatus();
 }
 
-Status ReadTokenizerConfig(std::string_view text, bool with_template, Metadata& metadata) {
+Status ReadTokenizerConfig(const HfTextFiles& files, Metadata& metadata) {
   constexpr std::string_view kFile = "tokenizer_config.json";
-  ASSIGN_OR_RETURN(const json parsed, ParseHfJson(text, kFile));
+  ASSIGN_OR_RETURN(const json parsed, ParseHfJson(*files.tokenizer_config, kFile));
   const HfObject object(parsed, kFile);
   RETURN_IF_ERROR(SetToken(object, "bos_token", kHfBosKey, metadata));
   RETURN_IF_ERROR(SetToken(object, "eos_token", kHfEosKey, metadata));
@@ -81,7 +87,7 @@ Status ReadTokenizerConfig(std::string_view text, bool with_template, Metadata& 
   if (add_bos) metadata.SetBool(std::string(kHfAddBosKey), *add_bos);
   ASSIGN_OR_RETURN(const auto add_eos, object.Bool("add_eos_token"));
   if (add_eos) metadata.SetBool(std::string(kHfAddEosKey), *add_eos);
-  return with_template ? ReadTemplates(object, metadata) : base::OkStatus();
+  return files.chat_template ? base::OkStatus() : ReadTemplates(object, files, metadata);
 }
 
 }  // namespace
@@ -89,9 +95,8 @@ Status ReadTokenizerConfig(std::string_view text, bool with_template, Metadata& 
 Status ReadHfText(const HfTextFiles& files, Metadata& metadata) {
   if (files.tokenizer) metadata.SetText(std::string(kHfTokenizerKey), *files.tokenizer);
   if (files.chat_template) metadata.SetText(std::string(kChatTemplateKey), *files.chat_template);
-  if (files.tokenizer_config) {
-    RETURN_IF_ERROR(ReadTokenizerConfig(*files.tokenizer_config, !files.chat_template, metadata));
-  }
+  if (files.tokenizer_config) RETURN_IF_ERROR(ReadTokenizerConfig(files, metadata));
+  if (files.tool_template) metadata.SetText(std::string(kToolTemplateKey), *files.tool_template);
   std::vector<uint32_t> ids;
   ASSIGN_OR_RETURN(const json config, ParseHfJson(files.config, "config.json"));
   RETURN_IF_ERROR(AddEndIds(HfObject(config, "config.json"), ids));

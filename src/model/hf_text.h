@@ -34,7 +34,10 @@ struct HfTextFiles {
   std::optional<std::string> tokenizer;          // tokenizer.json
   std::optional<std::string> tokenizer_config;   // tokenizer_config.json
   std::optional<std::string> generation_config;  // generation_config.json
-  std::optional<std::string> chat_template;      // chat_template.jinja, which wins
+  // chat_template.jinja, else default.jinja of additional_chat_templates; before what the
+  // tokenizer's configuration says of both templates.
+  std::optional<std::string> chat_template;
+  std::optional<std::string> tool_template;  // tool_use.jinja of the same folder, which wins
 };
 
 // kCorrupt: no JSON, or a key of the wrong type; field() and message name file and key.
