@@ -274,7 +274,7 @@ void AnswerSink::BeginWriting() {
 void AnswerSink::OpenStream() {
   if (stream_open_) return;
   stream_open_ = true;
-  net::HttpHeaders headers{{"Content-Type", std::string(kEventStream)},
+  net::HttpHeaders headers{{"Content-Type", std::string(plan_.stream ? kEventStream : kJson)},
                            {"Cache-Control", "no-cache"},
                            {"X-Accel-Buffering", "no"}};
   AddRequestId(headers, summary_.request_id);
@@ -289,16 +289,22 @@ void AnswerSink::StartStream() {
   plan_.writer->StartStream(frames_);
 }
 
-void AnswerSink::KeepAlive(base::Duration silence_max) {
-  const base::Instant now = clock_.Now();
-  if (now - base::Instant{last_sent_ns_.load()} < silence_max) return;
+void AnswerSink::KeepAlive(const SilenceLimits& silence) {
+  const base::Duration silent = clock_.Now() - base::Instant{last_sent_ns_.load()};
+  const auto is_due = [&](base::Duration limit) { return limit.ns > 0 && silent >= limit; };
+  if (!is_due(silence.stream) && !is_due(silence.whole)) return;
   if (!mutex_.TryLock()) return;  // whoever has it is about to send
   base::TryMutexLock lock(mutex_, base::kLocked);
-  if (!plan_.stream || ended_) return;
+  if (ended_ || samples_.empty() || plan_.detached) return;
+  if (!is_due(plan_.stream ? silence.stream : silence.whole)) return;
+  if (!plan_.stream && !plan_.may_begin_early) return;
   OpenStream();
-  std::string comment;
-  net::AppendSseComment(comment, kKeepAlive);
-  Write(comment);
+  std::string line = "\n";
+  if (plan_.stream) {
+    line.clear();
+    net::AppendSseComment(line, kKeepAlive);
+  }
+  Write(line);
 }
 
 // The client being gone is no news here: OnClientLeft has told the owner.
@@ -321,7 +327,7 @@ void AnswerSink::Abort(const Status& status) {
   summary_.failure = status;
   if (samples_finished_ == samples_.size()) Settle();
   copy_.reset();
-  if (stream_open_) {
+  if (stream_open_ && plan_.stream) {
     BeginWriting();
     StartStream();
     plan_.writer->Fail(error, frames_);
@@ -365,10 +371,11 @@ void AnswerSink::Keep(std::string_view content_type) {
 }
 
 void AnswerSink::Answer(net::HttpResponse response) {
-  CHECK(!ended_ && !stream_open_) << "answered twice";
+  CHECK(!ended_ && !(stream_open_ && plan_.stream)) << "answered twice";
   ended_ = true;
   if (plan_.detached) return;  // its client has long been answered
   client_left_ = client_left_ || exchange_->closed();
+  if (stream_open_) return exchange_->EndStreamWith(response.body);
   Respond(std::move(response));
 }
 

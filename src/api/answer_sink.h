@@ -29,6 +29,12 @@
 
 namespace plumb::api {
 
+// How long an answer may be silent before AnswerSink::KeepAlive writes; zero: for ever.
+struct SilenceLimits {
+  base::Duration stream;
+  base::Duration whole;
+};
+
 // What the answer is to look like; known once the request has been read.
 struct AnswerPlan {
   std::unique_ptr<AnswerWriter> writer;
@@ -36,6 +42,9 @@ struct AnswerPlan {
   uint32_t samples = 1;  // of each prompt
   bool stream = false;
   bool detached = false;  // ReadBody
+  // Whole: its client may get the status, and empty lines, before the answer is known. Without it
+  // each end has its own status, whenever it comes.
+  bool may_begin_early = true;
   bool logprobs = false;
   const Fingerprints* fingerprints = nullptr;  // borrowed; not null
   // What takes the text of each sample apart; prompts * samples.
@@ -102,9 +111,11 @@ class AnswerSink final {
   // Whether the answer has ended already: what is still to come is for nobody.
   bool given_up();
 
-  // Writes a comment to a stream that has been silent for so long, and begins it where nothing was
-  // sent yet. Never waits, and calls neither the generator nor `done`.
-  void KeepAlive(base::Duration silence_max);
+  // Writes to a client that has heard nothing for so long: a comment into a stream, an empty line
+  // before a whole answer, which JSON's readers skip. Where nothing was sent yet it begins the
+  // answer, so that an error is told in its body. Never waits, and calls neither the generator nor
+  // `done`.
+  void KeepAlive(const SilenceLimits& silence);
 
  private:
   struct Prompt;
@@ -129,7 +140,7 @@ class AnswerSink final {
   // What the text adds up to is known at the end only.
   void EndSample(uint32_t sample_index, const engine::Finish& finish) HOLDS(mutex_);
   void BeginWriting() HOLDS(mutex_);
-  void OpenStream() HOLDS(mutex_);   // its headers
+  void OpenStream() HOLDS(mutex_);   // headers, before the answer is known
   void StartStream() HOLDS(mutex_);  // what the writer says first
   void Write(std::string_view bytes) HOLDS(mutex_);
   void Send() HOLDS(mutex_);  // what stands in frames_
@@ -163,7 +174,7 @@ class AnswerSink final {
   // The owner of plan_.prompt_ended is to hear of it.
   bool sample_ended_ GUARDED_BY(mutex_) = false;
   bool writing_ GUARDED_BY(mutex_) = false;         // the writer has begun
-  bool stream_open_ GUARDED_BY(mutex_) = false;     // its headers are out
+  bool stream_open_ GUARDED_BY(mutex_) = false;     // OpenStream; of a whole answer, too
   bool stream_started_ GUARDED_BY(mutex_) = false;  // its writer has begun it
   bool ended_ GUARDED_BY(mutex_) = false;           // answered to the end, or given up
   bool client_left_ GUARDED_BY(mutex_) = false;

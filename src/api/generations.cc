@@ -114,9 +114,7 @@ void Generations::Handle(const Dialect& dialect, Arrival arrival) {
   borrowed.Fail(NoRoom("too many requests are waiting; try again", options_.retry_after_ms));
 }
 
-void Generations::KeepAlive() {
-  if (options_.keep_alive.ns > 0) live_.KeepAlive(options_.keep_alive);
-}
+void Generations::KeepAlive() { live_.KeepAlive(options_.keep_alive); }
 
 void Generations::CopyMetrics() {
   const text::TokenCache::Stats tokens = token_cache_.stats();
@@ -225,6 +223,7 @@ Status Generations::Answer(const ReadJob& job, ReadBody read, AnswerSink& sink) 
   RETURN_IF_ERROR(Reserve(job, request, prompts, sink));
   if (!request.seed_given) request.sampling.seed = DrawSeed(job.origin);
   AnswerPlan plan = PlanFor(job.id, read, prompts);
+  plan.may_begin_early = !job.batch;  // a line's status says in which file its answer goes
   std::vector<engine::Request> built;
   for (text::ChatPrompt& prompt : prompts) {
     ASSIGN_OR_RETURN(engine::Request one,

@@ -52,8 +52,7 @@ struct GenerationOptions {
   // Log-probabilities that one whole (not streamed) answer may hold: samples x tokens x (1 + top).
   uint64_t whole_logprobs_max = 1u << 19;
   IdempotencyLimits idempotency;
-  // Silence of a stream after which KeepAlive writes a comment; zero: never.
-  base::Duration keep_alive = base::Seconds(15);
+  SilenceLimits keep_alive{.stream = base::Seconds(15), .whole = base::Seconds(25)};
 };
 
 // One request on its way in.
@@ -91,16 +90,16 @@ class Generations {
   // later. The dialect lives as long as this object.
   void Handle(const Dialect& dialect, Arrival arrival);
 
-  // Writes to streams that have been silent for options.keep_alive; to be called now and then.
+  // AnswerSink::KeepAlive of each, by options.keep_alive; to be called now and then.
   void KeepAlive();
 
   // What the token cache counts, into the metrics; to be called before they are shown.
   void CopyMetrics();
 
   // Ends a request that is running, as when its client leaves; an unknown id is no error.
+  void Cancel(engine::RequestId id) { live_.ClientLeft(id); }
   // The copy of an answer that its caller has deleted; an unknown id (IdempotencyId) is no error.
   void ForgetAnswer(const base::Hash256& idempotency_id) { idempotency_.Forget(idempotency_id); }
-  void Cancel(engine::RequestId id) { live_.ClientLeft(id); }
 
   // Refuses what waits, cancels what runs, and returns when the generator has confirmed all of it.
   // The generator must still be alive; call after the HTTP server's Shutdown. Idempotent.

@@ -33,6 +33,7 @@ class HeaderExchange final : public net::HttpExchange {
   }
   bool Write(std::string_view bytes) override { return inner_->Write(bytes); }
   void EndStream() override { inner_->EndStream(); }
+  void EndStreamWith(std::string_view last) override { inner_->EndStreamWith(last); }
   void OnClose(std::function<void()> callback) override { inner_->OnClose(std::move(callback)); }
   bool closed() const override { return inner_->closed(); }
 

@@ -1,6 +1,7 @@
 // api/keep_alive_test.cc
-// Comments in streams that wait: when they come, that they change nothing else, and what becomes
-// of an error behind one. The clock is the test's.
+// What is written to clients that wait, comments in streams and empty lines before whole answers:
+// when it comes, that it changes nothing else, and what becomes of an error behind it. The clock is
+// the test's.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -20,13 +21,14 @@ FakeScript SayAndHang(std::string text) {
 }
 
 struct WaitingService {
-  explicit WaitingService(FakeScript script, uint32_t keep_alive_s = 15)
-      : fixture(std::move(script), {}, Options(keep_alive_s), FixtureModel::kTemplate, {},
+  explicit WaitingService(FakeScript script,
+                          SilenceLimits silence = {base::Seconds(15), base::Seconds(25)})
+      : fixture(std::move(script), {}, Options(silence), FixtureModel::kTemplate, {},
                 {.clock = &clock}) {}
 
-  static GenerationOptions Options(uint32_t keep_alive_s) {
+  static GenerationOptions Options(const SilenceLimits& silence) {
     GenerationOptions options;
-    options.keep_alive = base::Seconds(keep_alive_s);
+    options.keep_alive = silence;
     return options;
   }
   // Time passes, and the service is told, as every second.
@@ -88,24 +90,51 @@ TEST(KeepAlive, SilenceCountsFromTheLastPiece) {
   waiting.Leave(client);
 }
 
-TEST(KeepAlive, WholeAnswersGetNothing) {
-  WaitingService waiting(SayAndHang("a"));
+TEST(KeepAlive, AWholeAnswerBeginsWithEmptyLines) {
+  WaitingService waiting(SayAndHang(""));
   FakeClient client;
   waiting.fixture.SendChat(client, ChatBody());
   waiting.fixture.generator.WaitLive(1);
-  waiting.Pass(60);
+  waiting.Pass(24);
   EXPECT_FALSE(client.streamed());
-  waiting.Leave(client);
+  waiting.Pass(1);
+  EXPECT_TRUE(client.streamed());
+  EXPECT_EQ(client.so_far().status, 200);
+  EXPECT_EQ(client.so_far().headers.Get("Content-Type"), "application/json");
+  EXPECT_TRUE(client.so_far().headers.Get("X-Request-Id").has_value());
+  waiting.Pass(25);
+  EXPECT_EQ(client.so_far().body, "\n\n");
+  waiting.fixture.generator.Resume({.tokens = ByteTokens("late"), .failure = {}});
+  const net::HttpResponse whole = client.Wait();
+  ASSERT_TRUE(whole.body.starts_with("\n\n{")) << whole.body;
+  EXPECT_EQ(json::parse(whole.body)["choices"][0]["message"]["content"], "late");
 }
 
+// Its own limit for each kind.
 TEST(KeepAlive, ZeroIsNever) {
-  WaitingService waiting(SayAndHang(""), 0);
+  for (const bool stream : {false, true}) {
+    SilenceLimits silence{.stream = base::Seconds(1), .whole = base::Seconds(1)};
+    (stream ? silence.stream : silence.whole) = base::Seconds(0);
+    WaitingService waiting(SayAndHang(""), silence);
+    FakeClient client;
+    waiting.fixture.SendChat(client, ChatBody({{"stream", stream}}));
+    waiting.fixture.generator.WaitLive(1);
+    waiting.Pass(3600);
+    EXPECT_FALSE(client.streamed()) << stream;
+    waiting.Leave(client);
+  }
+}
+
+TEST(KeepAlive, AnAnswerForNobodyGetsNothing) {
+  WaitingService waiting(SayAndHang(""));
   FakeClient client;
-  waiting.fixture.SendChat(client, ChatBody({{"stream", true}}));
+  waiting.fixture.Send(client, net::HttpMethod::kPost, "/v1/responses",
+                       json{{"model", "fake"}, {"input", "hi"}, {"background", true}}.dump());
+  const std::string accepted = client.Wait().body;
   waiting.fixture.generator.WaitLive(1);
-  waiting.Pass(3600);
-  EXPECT_FALSE(client.streamed());
-  waiting.Leave(client);
+  waiting.Pass(60);
+  EXPECT_EQ(client.so_far().body, accepted);
+  waiting.fixture.service.Stop();
 }
 
 // What comes after the comments is the stream as it would have been, errors included.

@@ -78,10 +78,10 @@ void LiveRequests::Submitted(RequestId id) {
   if (client_left(id)) ClientLeft(id);
 }
 
-void LiveRequests::KeepAlive(base::Duration silence_max) {
+void LiveRequests::KeepAlive(const SilenceLimits& silence) {
   base::MutexLock lock(mutex_);
   for (const auto& [key, entry] : entries_)
-    if (entry.sink != nullptr) entry.sink->KeepAlive(silence_max);
+    if (entry.sink != nullptr) entry.sink->KeepAlive(silence);
 }
 
 size_t LiveRequests::size() const {

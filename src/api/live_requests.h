@@ -45,7 +45,7 @@ class LiveRequests {
   void Submitted(engine::RequestId id);
 
   // AnswerSink::KeepAlive of each. Under the lock, but it never waits.
-  void KeepAlive(base::Duration silence_max);
+  void KeepAlive(const SilenceLimits& silence);
 
   size_t size() const;
   void CancelAll();

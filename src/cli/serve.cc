@@ -98,7 +98,8 @@ api::ServiceConfig ServiceConfigFor(const ServeSettings& settings, LocalEngine& 
   config.version = kVersion;
   config.cors = callers.cors;
   config.hosts = callers.hosts;
-  config.generations.keep_alive = base::Seconds(settings.keep_alive_seconds);
+  config.generations.keep_alive = {.stream = base::Seconds(settings.keep_alive_seconds),
+                                   .whole = base::Seconds(settings.keep_alive_whole_seconds)};
   config.generations.idempotency.bytes_max = settings.idempotency_memory;
   config.generations.idempotency.caller_bytes_max = (settings.idempotency_memory + 1) / 2;
   config.responses = KeptResponses(settings);
@@ -344,6 +345,10 @@ std::unique_ptr<OptionTable> DeclareServe(CLI::App& app, ServeSettings& settings
   table->Add(Integer("keep-alive", settings.keep_alive_seconds, {0, 3600}, "SECONDS",
                      "Silence after which a waiting stream gets a comment, so that nobody closes "
                      "its connection; 0: never."));
+  table->Add(Integer("keep-alive-whole", settings.keep_alive_whole_seconds, {0, 3600}, "SECONDS",
+                     "Likewise of an answer that is not streamed: it begins with status 200 and "
+                     "gets empty lines, and an error that comes later is in its body. 0: never; "
+                     "every error has its status."));
   table->Add(Bytes("idempotency-memory", settings.idempotency_memory, {0, uint64_t{1} << 40}, "",
                    "Memory for answers that are given again to the same Idempotency-Key."));
   AddAdminOptions(*table, settings);

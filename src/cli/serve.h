@@ -25,7 +25,8 @@ struct ServeSettings {
   std::vector<std::string> cors_origins;   // web pages that may call
   std::vector<std::string> allowed_hosts;  // names that a server without keys answers to
   std::string limits;                      // file; empty: nobody has a limit
-  uint32_t keep_alive_seconds = 15;        // 0: never
+  uint32_t keep_alive_seconds = 15;        // of streams; 0: never
+  uint32_t keep_alive_whole_seconds = 25;  // of whole answers; 0: never
   uint64_t idempotency_memory = 64u << 20;
   std::optional<uint16_t> admin_port;  // absent: no operators' listener
   std::string admin_host = "127.0.0.1";

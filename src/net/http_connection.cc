@@ -35,6 +35,7 @@ class Exchange final : public HttpExchange {
   }
   bool Write(std::string_view bytes) override { return outbox_->Write(bytes); }
   void EndStream() override { outbox_->EndStream(); }
+  void EndStreamWith(std::string_view last) override { outbox_->EndStream(last); }
   void OnClose(std::function<void()> callback) override { outbox_->OnClose(std::move(callback)); }
   bool closed() const override { return outbox_->closed(); }
 

@@ -73,6 +73,11 @@ Status CheckOptions(const HttpServerOptions& options) {
 
 }  // namespace
 
+void HttpExchange::EndStreamWith(std::string_view last) {
+  Write(last);
+  EndStream();
+}
+
 void HttpExchange::RespondFile(HttpResponse response,
                                std::shared_ptr<const base::MappedFile> file) {
   const auto bytes = file->bytes();

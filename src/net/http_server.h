@@ -45,6 +45,9 @@ class HttpExchange {
   // once the client is gone or was cut (output_bytes_max): the bytes are dropped, stop producing.
   virtual bool Write(std::string_view bytes) = 0;
   virtual void EndStream() = 0;
+  // Likewise, behind these bytes; as a whole answer's they are not counted against
+  // output_bytes_max. Here, for exchanges that count nothing: Write, EndStream.
+  virtual void EndStreamWith(std::string_view last);
 
   // `callback` runs at most once, on an I/O thread, when the connection ends before Respond or
   // EndStream was called: client left, write failed, client reads too slowly, Shutdown. When that

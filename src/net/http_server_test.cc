@@ -17,6 +17,7 @@ namespace {
 
 using base::Milliseconds;
 using base::Seconds;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -92,6 +93,25 @@ TEST(HttpServer, StreamsChunks) {
   EXPECT_EQ(client.ReadUntil("0\r\n\r\n"), "10\r\n0123456789abcdef\r\n0\r\n\r\n");
   ASSERT_TRUE(client.Send(kGetEcho));
   EXPECT_THAT(client.ReadResponse(), HasSubstr("GET /echo"));
+}
+
+// As a whole answer whose head had to go out early.
+TEST(HttpServer, EndsAStreamWithMoreThanItsBufferMayHold) {
+  TestHandler handler;
+  auto server = StartTestServer({.limits = {.output_bytes_max = 1000}}, handler);
+  const std::string rest(100'000, 'x');
+  TestSocket client(server->port());
+  ASSERT_TRUE(client.Send(kGetHold));
+  Held held = handler.Take();
+  held.exchange->StartStream(200, {});
+  EXPECT_TRUE(held.exchange->Write("\n"));
+  held.exchange->EndStreamWith(rest);
+  EXPECT_THAT(client.ReadUntil("0\r\n\r\n"), EndsWith("186a0\r\n" + rest + "\r\n0\r\n\r\n"));
+  ASSERT_TRUE(client.Send("GET /hold HTTP/1.0\r\n\r\n"));
+  Held old = handler.Take();
+  old.exchange->StartStream(200, {});
+  old.exchange->EndStreamWith("plain");
+  EXPECT_THAT(client.ReadAll(), EndsWith("\r\n\r\nplain"));
 }
 
 TEST(HttpServer, EndsAnHttp10StreamByClosing) {

@@ -119,19 +119,24 @@ bool Outbox::Write(std::string_view bytes) {
     WakeLocked();
     return false;
   }
-  if (chunked_) fmt::format_to(std::back_inserter(pending_), "{:x}\r\n", bytes.size());
-  pending_.append(bytes);
-  if (chunked_) pending_.append("\r\n");
+  AppendChunkLocked(bytes);
   WakeLocked();
   return true;
 }
 
-void Outbox::EndStream() {
+void Outbox::AppendChunkLocked(std::string_view bytes) {
+  if (chunked_) fmt::format_to(std::back_inserter(pending_), "{:x}\r\n", bytes.size());
+  pending_.append(bytes);
+  if (chunked_) pending_.append("\r\n");
+}
+
+void Outbox::EndStream(std::string_view last) {
   base::MutexLock lock(mutex_);
   CHECK(state_ == State::kStreaming) << "EndStream needs StartStream before";
   state_ = State::kEnded;
   on_close_ = nullptr;
   if (closed_ || overflowed_) return;
+  if (!last.empty() && !options_.is_head) AppendChunkLocked(last);
   if (chunked_ && !options_.is_head) pending_.append("0\r\n\r\n");
   WakeLocked();
 }

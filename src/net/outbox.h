@@ -44,7 +44,7 @@ class Outbox {
   void Respond(HttpResponse response, std::shared_ptr<const base::MappedFile> file = nullptr);
   void StartStream(int status, const HttpHeaders& headers);
   bool Write(std::string_view bytes);
-  void EndStream();
+  void EndStream(std::string_view last = {});
   void OnClose(std::function<void()> callback);
   void Abandon();  // the exchange is destroyed
   bool closed() const;
@@ -71,6 +71,7 @@ class Outbox {
   enum class State { kUnanswered, kStreaming, kEnded };
   void WakeLocked() HOLDS(mutex_);
   bool MustCutLocked() const HOLDS(mutex_);
+  void AppendChunkLocked(std::string_view bytes) HOLDS(mutex_);
 
   const OutboxOptions options_;
   const base::SystemClock clock_;  // for Date only

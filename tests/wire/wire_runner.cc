@@ -85,10 +85,10 @@ struct Setting {
   tenancy::KeyLimits limits;
   std::optional<std::vector<std::string>> hosts;  // nothing: Host is not looked at
   std::string data_folder;                        // empty: none
+  uint64_t data_bytes_max = api::FileLimits().storage_bytes_max;
 };
 
 // A server that takes its answers from a script, on a clock that stands still.
-  uint64_t data_bytes_max = api::FileLimits().storage_bytes_max;
 struct Server {
   Server(const Setting& setting, const Script& script, const base::Clock& clock)
       : http(
@@ -112,11 +112,11 @@ struct Server {
                                                 .http = {.port = 0},
                                                 .clock = &clock};
     options.data_limits.files.file_bytes_max = 4096;
+    options.data_limits.files.storage_bytes_max = setting.data_bytes_max;
+    options.data_limits.files.shared = setting.keys.size() > 1;
     if (setting.limits.any())
       options.limits.assign(std::max<size_t>(1, setting.keys.size()), setting.limits);
     options.service.cors = api::CorsPolicy::FromOrigins(setting.origins).value();
-    options.data_limits.files.storage_bytes_max = setting.data_bytes_max;
-    options.data_limits.files.shared = setting.keys.size() > 1;
     if (setting.hosts) options.service.hosts = api::HostPolicy::Local(*setting.hosts).value();
     options.http.limits.body_bytes_max = 64 << 10;
     return options;
@@ -130,15 +130,22 @@ class Begun {
  public:
   Begun(net::HttpClientRequest request, const base::Clock& clock) {
     thread_ = base::Thread("begun", [this, request = std::move(request), &clock] {
-      const net::HttpBodySink sink{.on_head = {}, .on_body = [this](std::string_view bytes) {
-                                     base::MutexLock lock(mutex_);
-                                     body_ += bytes;
-                                     changed_.NotifyAll();
-                                     return true;
-                                   }};
-      const base::Status ended = net::FetchStream(request, {}, clock, &cancel_, sink);
+      const net::HttpBodySink sink{.on_head =
+                                       [this](const net::HttpResponse& head) {
+                                         base::MutexLock lock(mutex_);
+                                         response_ = head;
+                                         return true;
+                                       },
+                                   .on_body =
+                                       [this](std::string_view bytes) {
+                                         base::MutexLock lock(mutex_);
+                                         response_.body += bytes;
+                                         changed_.NotifyAll();
+                                         return true;
+                                       }};
+      base::Status ended = net::FetchStream(request, {}, clock, &cancel_, sink);
       base::MutexLock lock(mutex_);
-      ended_ = true;
+      end_ = std::move(ended);
       changed_.NotifyAll();
     });
   }
@@ -149,16 +156,26 @@ class Begun {
   // Nothing when the body is this, now or soon; else what it is.
   std::optional<std::string> Differs(const std::string& expected) {
     base::MutexLock lock(mutex_);
-    changed_.Wait(lock, [&]() HOLDS(mutex_) { return ended_ || body_.size() >= expected.size(); });
-    return body_ == expected ? std::nullopt : std::optional("the body is " + body_);
+    changed_.Wait(lock, [&]() HOLDS(mutex_) {
+      return end_.has_value() || response_.body.size() >= expected.size();
+    });
+    const std::string& body = response_.body;
+    return body == expected ? std::nullopt : std::optional("the body is " + body);
+  }
+  // The whole answer, once it has ended.
+  base::Result<net::HttpResponse> Wait() {
+    base::MutexLock lock(mutex_);
+    changed_.Wait(lock, [&]() HOLDS(mutex_) { return end_.has_value(); });
+    if (!end_->ok()) return *end_;
+    return response_;
   }
 
  private:
   net::CancelToken cancel_;
   base::Mutex mutex_;
   base::Condition changed_;
-  std::string body_ GUARDED_BY(mutex_);
-  bool ended_ GUARDED_BY(mutex_) = false;
+  net::HttpResponse response_ GUARDED_BY(mutex_);       // what has come of it
+  std::optional<base::Status> end_ GUARDED_BY(mutex_);  // once it has ended
   base::Thread thread_;
 };
 
@@ -198,6 +215,8 @@ class Player {
       script_.Hang();
     } else if (line.word == "idle") {
       while (server().http.service().live_requests() > 0) std::this_thread::yield();
+    } else if (line.word == "settled") {
+      return AwaitSettled();
     } else if (line.word == "drain") {
       server().http.service().BeginDrain();
     } else if (line.word == "request") {
@@ -215,8 +234,6 @@ class Player {
       request_.body = WithNames(line.rest);
       request_.headers.Add("Content-Type", "application/json");
     } else if (line.word == "form") {
-    } else if (line.word == "settled") {
-      return AwaitSettled();
       AddToForm(line.rest);
     } else if (line.word == "pass") {
       PlayPass(std::stoi(line.rest));
@@ -227,6 +244,13 @@ class Player {
       return begun_->Differs(json::parse(line.rest).get<std::string>());
     } else if (line.word == "leave") {
       begun_.reset();
+    } else if (line.word == "resume") {
+      server().http.generator().Resume(script_.Answer(0));
+    } else if (line.word == "ends") {
+      if (begun_ == nullptr) return "nothing was begun";
+      auto response = begun_->Wait();
+      begun_.reset();
+      return Take(std::move(response), std::stoi(line.rest));
     } else if (line.word == "expect") {
       return Ask(std::stoi(line.rest));
     } else if (line.word == "await") {
@@ -259,6 +283,7 @@ class Player {
       setting_.hosts = words;
     } else if (line.word == "data") {
       setting_.data_folder = scratch_.File("data");
+      if (!words.empty()) setting_.data_bytes_max = std::stoull(words[0]);
     } else {
       const std::map<std::string, uint32_t*> limits = {
           {"requests-per-minute", &setting_.limits.requests_per_minute},
@@ -288,7 +313,6 @@ class Player {
     const std::string name = rest.substr(0, space);
     const std::string message = json::parse(rest.substr(space + 1)).get<std::string>();
     for (const base::Code code : {base::Code::kDeadline, base::Code::kInternal}) {
-      if (!words.empty()) setting_.data_bytes_max = std::stoull(words[0]);
       if (base::CodeName(code) != name) continue;
       script_.Fail(base::Status(code, message));
       return std::nullopt;
@@ -326,6 +350,25 @@ class Player {
     }
   }
 
+  // Until the record of every batch says that it has ended, whoever may ask for it.
+  std::optional<std::string> AwaitSettled() {
+    const std::string folder = setting_.data_folder + "/batches";
+    const base::Instant deadline = server().http.clock().Now() + kAwaitMax;
+    for (bool settled = false; !settled;) {
+      settled = true;
+      const std::vector<std::string> names = base::ListFolder(folder, kBatchFilesMax).value();
+      for (const std::string& name : names) {
+        if (!name.ends_with(".json")) continue;
+        const auto text = base::ReadFile(folder + "/" + name, kTalkBytesMax);
+        const auto batch = api::ReadBatchRecord(text.ok() ? *text : "");
+        settled = settled && batch.ok() && api::HasEnded(batch->status);
+      }
+      if (!settled && server().http.clock().Now() > deadline) return "a batch has not ended";
+      if (!settled) std::this_thread::yield();
+    }
+    return std::nullopt;
+  }
+
   std::optional<std::string> FindUrl() {
     auto url =
         net::ParseHttpUrl("http://127.0.0.1:" + std::to_string(server().http.port()) + path_);
@@ -346,29 +389,14 @@ class Player {
 
   std::optional<std::string> Ask(int status) {
     if (auto why = FindUrl()) return why;
-    auto response = net::Fetch(request_, {}, server().http.clock(), nullptr);
+    return Take(net::Fetch(request_, {}, server().http.clock(), nullptr), status);
+  }
+
+  // An answer that the lines from now on judge.
+  std::optional<std::string> Take(base::Result<net::HttpResponse> response, int status) {
     if (!response.ok()) return response.status().ToString();
     answered_ = true;
     response_ = *std::move(response);
-  // Until the record of every batch says that it has ended, whoever may ask for it.
-  std::optional<std::string> AwaitSettled() {
-    const std::string folder = setting_.data_folder + "/batches";
-    const base::Instant deadline = server().http.clock().Now() + kAwaitMax;
-    for (bool settled = false; !settled;) {
-      settled = true;
-      const std::vector<std::string> names = base::ListFolder(folder, kBatchFilesMax).value();
-      for (const std::string& name : names) {
-        if (!name.ends_with(".json")) continue;
-        const auto text = base::ReadFile(folder + "/" + name, kTalkBytesMax);
-        const auto batch = api::ReadBatchRecord(text.ok() ? *text : "");
-        settled = settled && batch.ok() && api::HasEnded(batch->status);
-      }
-      if (!settled && server().http.clock().Now() > deadline) return "a batch has not ended";
-      if (!settled) std::this_thread::yield();
-    }
-    return std::nullopt;
-  }
-
     const auto type = response_.headers.Get("Content-Type");
     if (type && type->starts_with("text/event-stream")) {
       net::SseParser parser(1 << 20);
@@ -480,7 +508,7 @@ class Player {
   std::unique_ptr<Begun> begun_;
   std::optional<std::string> host_;  // Host of the request; nothing: where it goes
   net::HttpClientRequest request_;
-  std::string path_;
+  std::string path_;  // of the newest request
   bool answered_ = false;
   net::HttpResponse response_;
   std::vector<net::SseEvent> events_;

@@ -2,7 +2,7 @@
 // Anthropic's SDK for Node.js: messages, streams, thinking, tools, structured output and errors.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { KEY, load, MODEL, startServer } from "./server.js";
+import { KEY, load, MODEL, startServer, startSlow } from "./server.js";
 
 const Anthropic = load("@anthropic-ai/sdk").default ?? load("@anthropic-ai/sdk");
 
@@ -93,4 +93,14 @@ test("errors are typed", async () => {
   await assert.rejects(create(client, { temperature: 3 }), (error) =>
     error instanceof Anthropic.BadRequestError &&
     error.error.error.message.includes("temperature"));
+});
+
+test("an answer behind empty lines is read, a late error is in the body", async () => {
+  const slow = await startSlow(server.url);
+  const late = new Anthropic({ baseURL: slow.url, apiKey: KEY, maxRetries: 0 });
+  const whole = await late.messages.create({ ...OPTIONS, messages: SKY });
+  assert.ok(textOf(whole).length > 0);
+  const failed = await late.messages.create({ ...OPTIONS, messages: SKY, model: "none" });
+  assert.equal(failed.error.type, "not_found_error");
+  slow.stop();
 });

@@ -3,7 +3,7 @@
 // Completions and Responses.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { KEY, load, MODEL, startServer } from "./server.js";
+import { KEY, load, MODEL, startServer, startSlow } from "./server.js";
 
 const { OpenAI, AuthenticationError, BadRequestError, NotFoundError } = load("openai");
 const { zodResponseFormat, zodTextFormat } = load("openai/helpers/zod");
@@ -105,4 +105,16 @@ test("errors are typed", async () => {
     error instanceof BadRequestError && error.param === "temperature");
   await assert.rejects(client.responses.create({ ...OPTIONS, input: SKY, top_p: 7 }), (error) =>
     error instanceof BadRequestError && error.param === "top_p");
+});
+
+test("an answer behind empty lines is read, a late error is in the body", async () => {
+  const slow = await startSlow(server.url);
+  const late = new OpenAI({ baseURL: `${slow.url}/v1`, apiKey: KEY, maxRetries: 0 });
+  const whole = await late.chat.completions.create({ ...OPTIONS, messages: SKY });
+  assert.equal(whole.choices[0].finish_reason, "stop");
+  const response = await late.responses.create({ ...OPTIONS, input: "Why is the sky blue?" });
+  assert.ok(response.output_text.length > 0);
+  const failed = await late.chat.completions.create({ ...OPTIONS, messages: SKY, model: "none" });
+  assert.equal(failed.error.code, "model_not_found");
+  slow.stop();
 });

@@ -2,6 +2,7 @@
 // A plumb server of v41-mini, which thinks and calls tools, as a child process; and the SDKs, from
 // the folder where run.sh has installed them.
 import { spawn } from "node:child_process";
+import { createServer as createHttpServer } from "node:http";
 import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
@@ -40,4 +41,22 @@ export async function startServer(...flags) {
   }
   await stop();
   throw new Error(`no server within ${START_SECONDS_MAX} s`);
+}
+
+// What the server at `url` answers, as if it took long: status 200 and empty lines, then the body,
+// be it an answer or an error.
+export async function startSlow(url) {
+  const slow = createHttpServer(async (request, response) => {
+    const body = [];
+    for await (const piece of request) body.push(piece);
+    const { host, connection, "content-length": length, ...headers } = request.headers;
+    response.writeHead(200, { "Content-Type": "application/json" });
+    response.write("\n");
+    const answer = await fetch(`${url}${request.url}`,
+      { method: request.method, headers, body: Buffer.concat(body) });
+    response.write("\n");
+    response.end(await answer.text());
+  });
+  await new Promise((resolve) => slow.listen(0, "127.0.0.1", resolve));
+  return { url: `http://127.0.0.1:${slow.address().port}`, stop: () => slow.close() };
 }
