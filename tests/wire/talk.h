@@ -52,6 +52,7 @@ struct TalkLine {
 //   form NAME "text"           a part of the body, which is then multipart/form-data
 //   form NAME FILENAME "text"  likewise, as a file
 //   begin                      the request is sent; the talk goes on once the generator has it
+//   came                       something of the body of what `begin` sent has come
 //   resume                     the generator goes on where it hangs, to the end: with what it would
 //                              answer now
 //   ends STATUS                instead of expect: what `begin` sent comes to its end

@@ -162,6 +162,13 @@ class Begun {
     const std::string& body = response_.body;
     return body == expected ? std::nullopt : std::optional("the body is " + body);
   }
+  // False: it ended without a body.
+  bool WaitSome() {
+    base::MutexLock lock(mutex_);
+    changed_.Wait(lock,
+                  [&]() HOLDS(mutex_) { return end_.has_value() || !response_.body.empty(); });
+    return !response_.body.empty();
+  }
   // The whole answer, once it has ended.
   base::Result<net::HttpResponse> Wait() {
     base::MutexLock lock(mutex_);
@@ -244,6 +251,8 @@ class Player {
       return begun_->Differs(json::parse(line.rest).get<std::string>());
     } else if (line.word == "leave") {
       begun_.reset();
+    } else if (line.word == "came") {
+      if (begun_ == nullptr || !begun_->WaitSome()) return "nothing came";
     } else if (line.word == "resume") {
       server().http.generator().Resume(script_.Answer(0));
     } else if (line.word == "ends") {
