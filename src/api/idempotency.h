@@ -1,10 +1,9 @@
 // api/idempotency.h
 // Answers by Idempotency-Key: whoever asks again with the same key and body gets the first answer
 // again, and nothing is computed twice. In memory only, bounded: a caller's oldest answer goes
-// first where the caller has its share, else the oldest of all. What fails is not kept, so that it
-// may be tried again, and what its caller deletes elsewhere is forgotten. Where an answer is gone,
-// its seed is not, which is a function of caller and key: the same tokens come again. Source: IETF
-// draft-ietf-httpapi-idempotency-key-header.
+// first where the caller has its share, else the oldest of all. What fails is not kept, nor what
+// its caller deletes. Where an answer is gone, its seed is not, which is a function of caller and
+// key: the same tokens come again. Source: IETF draft-ietf-httpapi-idempotency-key-header.
 #pragma once
 
 #include <cstdint>
