@@ -1,5 +1,5 @@
 // kvcache/allocation_test.cc: once pool and tree stand, nothing takes memory: storing, finding,
-// leaving and evicting included. Counts every operator new of the test binary.
+// leaving, hints and evicting included. Counts every operator new of the test binary.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -23,6 +23,8 @@ void UseOnce(PagePool& pool, PrefixTree& tree, base::Rng& rng) {
   for (TokenId& token : text) token = TokenId{static_cast<uint32_t>(rng.Below(2))};
   const size_t length = 1 + rng.Below(text.size());
   std::array<base::Hash256, kChainPages + 1> chain;
+  const uint64_t owner = rng.Below(5);
+  chain[0].bytes[0] = static_cast<uint8_t>(owner);
   std::array<PageId, kChainPages> pages;
   size_t count = 0;
   for (; count * kPageTokens < length; ++count) {
@@ -50,7 +52,12 @@ void UseOnce(PagePool& pool, PrefixTree& tree, base::Rng& rng) {
       break;
     }
   }
-  while (count-- > 0) tree.Release(pages[count]);
+  const PageHint hint{.owner = owner, .time = {static_cast<int64_t>(1 + rng.Below(90))}};
+  const size_t hinted = rng.Below(count + 1);
+  while (count-- > 0) {
+    if (count < hinted) tree.Hint(pages[count], hint);
+    tree.Release(pages[count]);
+  }
 }
 
 TEST(PrefixTreeAllocation, NoneOnceItStands) {
@@ -61,9 +68,15 @@ TEST(PrefixTreeAllocation, NoneOnceItStands) {
   base::Rng rng(1);
   const uint64_t before = base::testing::allocation_count.load();
   EXPECT_GT(before, 0u);
-  for (int use = 0; use < 5000; ++use) UseOnce(*pool, tree, rng);
+  for (int use = 0; use < 5000; ++use) {
+    tree.SetTime({use});
+    UseOnce(*pool, tree, rng);
+    if (use % 50 == 0) tree.Evict(tree.idle());  // of those with hints, too
+  }
   EXPECT_EQ(base::testing::allocation_count.load(), before);
   EXPECT_GT(tree.evictions(), 1000u);
+  EXPECT_GT(tree.hinted_evictions(), 10u);
+  EXPECT_GT(tree.hints().count(), 0u);
   EXPECT_GT(tree.stored(), 0u);
   EXPECT_GT(checkpoints->evictions(), 1000u);
   tree.CheckInvariants();

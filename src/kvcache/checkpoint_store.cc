@@ -1,5 +1,5 @@
 // kvcache/checkpoint_store.cc
-// A slot for each stored checkpoint, in a list by use; and which slot a page has.
+// A slot for each page that has a checkpoint, and these pages in one of two heaps by use.
 #include "kvcache/checkpoint_store.h"
 
 #include <fmt/format.h>
@@ -33,31 +33,31 @@ CheckpointStore::CheckpointStore(const PageLayout& layout, uint32_t pages, uint3
     : checkpoint_bytes_(layout.checkpoint_bytes),
       stride_bytes_(StrideBytes(layout)),
       memory_(std::move(memory)),
+      total_(slots),
       slot_of_(pages, kNone),
-      slots_(slots) {
+      plain_(pages),
+      hinted_(pages) {
   free_.reserve(slots);
   for (uint32_t slot = slots; slot > 0; --slot) free_.push_back(slot - 1);
 }
 
 std::span<const std::byte> CheckpointStore::Use(PageId page) {
   CHECK(Has(page)) << "page " << Index(page) << " has no checkpoint";
-  const uint32_t slot = slot_of_[Index(page)];
-  Unlink(slot);
-  Append(slot);
-  return {Data(slot), checkpoint_bytes_};
+  (IsHinted(page) ? hinted_ : plain_).Change(page, ++uses_);
+  return {Data(slot_of_[Index(page)]), checkpoint_bytes_};
 }
 
 std::span<std::byte> CheckpointStore::Add(PageId page) {
   CHECK(!Has(page)) << "page " << Index(page) << " has a checkpoint";
   if (free_.empty()) {
-    Forget(PageId{slots_[oldest_].page});
+    const bool of_hinted = plain_.empty() || hinted_.size() > total_ / 2;
+    Forget((of_hinted ? hinted_ : plain_).First());
     ++evictions_;
   }
   const uint32_t slot = free_.back();
   free_.pop_back();
-  slots_[slot].page = Index(page);
   slot_of_[Index(page)] = slot;
-  Append(slot);
+  plain_.Add(page, ++uses_);
   ++added_;
   return {Data(slot), checkpoint_bytes_};
 }
@@ -65,37 +65,32 @@ std::span<std::byte> CheckpointStore::Add(PageId page) {
 void CheckpointStore::Forget(PageId page) {
   const uint32_t slot = slot_of_[Index(page)];
   if (slot == kNone) return;
-  CHECK(slots_[slot].page == Index(page)) << "slot " << slot;
-  Unlink(slot);
+  (IsHinted(page) ? hinted_ : plain_).Remove(page);
   slot_of_[Index(page)] = kNone;
-  slots_[slot].page = kNone;
   free_.push_back(slot);
 }
 
-void CheckpointStore::Append(uint32_t slot) {
-  slots_[slot].older = newest_;
-  slots_[slot].newer = kNone;
-  (newest_ == kNone ? oldest_ : slots_[newest_].newer) = slot;
-  newest_ = slot;
-}
-
-void CheckpointStore::Unlink(uint32_t slot) {
-  const Slot& gone = slots_[slot];
-  (gone.older == kNone ? oldest_ : slots_[gone.older].newer) = gone.newer;
-  (gone.newer == kNone ? newest_ : slots_[gone.newer].older) = gone.older;
+void CheckpointStore::SetHinted(PageId page, bool hinted) {
+  if (!Has(page) || IsHinted(page) == hinted) return;
+  PageHeap& from = hinted ? plain_ : hinted_;
+  (hinted ? hinted_ : plain_).Add(page, from.KeyOf(page));
+  from.Remove(page);
 }
 
 void CheckpointStore::CheckInvariants() const {
-  uint32_t listed = 0, pages = 0;
-  for (uint32_t slot = oldest_; slot != kNone; slot = slots_[slot].newer) {
-    CHECK(listed++ < stored()) << "the list is longer than what is stored";
-    CHECK(slot_of_[slots_[slot].page] == slot) << "slot " << slot;
-    CHECK(slots_[slot].newer == kNone ? newest_ == slot : slots_[slots_[slot].newer].older == slot);
+  CHECK(plain_.size() + hinted_.size() == stored()) << stored();
+  std::vector<bool> taken(total_, false);
+  for (const uint32_t slot : free_) taken[slot] = true;
+  uint32_t pages = 0;
+  for (size_t index = 0; index < slot_of_.size(); ++index) {
+    const PageId page{static_cast<uint32_t>(index)};
+    CHECK(Has(page) == (plain_.Has(page) != hinted_.Has(page))) << "page " << index;
+    if (!Has(page)) continue;
+    CHECK(!taken[slot_of_[index]]) << "slot " << slot_of_[index] << " is free or another page's";
+    taken[slot_of_[index]] = true;
+    ++pages;
   }
-  CHECK(listed == stored()) << listed << " of " << stored();
-  for (const uint32_t slot : slot_of_) pages += slot != kNone;
   CHECK(pages == stored()) << pages << " of " << stored();
-  for (const uint32_t slot : free_) CHECK(slots_[slot].page == kNone) << "slot " << slot;
 }
 
 }  // namespace plumb::kvcache

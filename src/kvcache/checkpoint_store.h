@@ -2,7 +2,8 @@
 // What some models need beside its pages to go on from a page boundary: opaque bytes, hung on the
 // stored page that ends there, so named by all that they depend on. A bounded number of equal slots
 // in one allocation made at start. A page may lose its checkpoint and stay; one that goes takes it
-// along (prefix_tree.h). See docs/prefix_cache.md. Thread: engine thread only.
+// along (prefix_tree.h). One whose page has a hint goes after others, as long as half of the slots
+// at most are such. See docs/prefix_cache.md. Thread: engine thread only.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +14,7 @@
 
 #include "base/result.h"
 #include "kvcache/mapped_memory.h"
+#include "kvcache/page_heap.h"
 #include "kvcache/page_pool.h"
 
 namespace plumb::kvcache {
@@ -34,8 +36,14 @@ class CheckpointStore {
   std::span<const std::byte> Use(PageId page);
 
   // Where to write, at once, that of a page which has none (CHECK); aligned to kAlignment. When no
-  // slot is free, the least recently used checkpoint goes.
+  // slot is free, the least recently used checkpoint goes: of those without a hint, but where there
+  // are none, or the others more than half of all, of those with one.
   std::span<std::byte> Add(PageId page);
+
+  // Whether the page has a hint; of one without a checkpoint it means nothing, and a new checkpoint
+  // begins without.
+  void SetHinted(PageId page, bool hinted);
+  bool IsHinted(PageId page) const { return hinted_.Has(page); }
 
   // The page is given up: so is its checkpoint, if it has one.
   void Forget(PageId page);
@@ -43,8 +51,8 @@ class CheckpointStore {
   // Memory that a checkpoint takes: checkpoint_bytes rounded up to kAlignment.
   static uint64_t StrideBytes(const PageLayout& layout);
 
-  uint32_t stored() const { return static_cast<uint32_t>(slots_.size() - free_.size()); }
-  uint32_t total() const { return static_cast<uint32_t>(slots_.size()); }
+  uint32_t stored() const { return total_ - static_cast<uint32_t>(free_.size()); }
+  uint32_t total() const { return total_; }
   uint64_t added() const { return added_; }          // ever
   uint64_t evictions() const { return evictions_; }  // for want of a slot
 
@@ -55,24 +63,18 @@ class CheckpointStore {
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
-  struct Slot {
-    uint32_t page = kNone;
-    uint32_t older = kNone, newer = kNone;  // by use
-  };
-
   CheckpointStore(const PageLayout& layout, uint32_t pages, uint32_t slots,
                   std::unique_ptr<MappedMemory> memory);
   std::byte* Data(uint32_t slot) const { return memory_->data() + slot * stride_bytes_; }
-  void Append(uint32_t slot);
-  void Unlink(uint32_t slot);
 
   const uint64_t checkpoint_bytes_;
   const uint64_t stride_bytes_;
   const std::unique_ptr<MappedMemory> memory_;
+  const uint32_t total_;
   std::vector<uint32_t> slot_of_;  // [pages]; kNone
-  std::vector<Slot> slots_;
-  std::vector<uint32_t> free_;  // a stack of slots
-  uint32_t oldest_ = kNone, newest_ = kNone;
+  std::vector<uint32_t> free_;     // a stack of slots
+  PageHeap plain_, hinted_;        // pages that have one, by the number of its last use
+  uint64_t uses_ = 0;
   uint64_t added_ = 0, evictions_ = 0;
 };
 

@@ -47,6 +47,40 @@ TEST(CheckpointStore, KeepsWhatIsUsedAndLosesWhatIsNot) {
   store->CheckInvariants();
 }
 
+TEST(CheckpointStore, OfPagesWithAHintItGoesLater) {
+  const auto store = MakeStore(10, 4);
+  for (const uint32_t page : {0u, 1u, 2u, 3u}) Fill(*store, page, static_cast<int>(page));
+  store->SetHinted(PageId{0}, true);
+  store->SetHinted(PageId{1}, true);
+  store->SetHinted(PageId{9}, true);  // has none
+  Fill(*store, 4, 4);
+  Fill(*store, 5, 5);
+  EXPECT_TRUE(Holds(*store, 0, 0) && Holds(*store, 1, 1));
+  // Its place among the others is that of its last use.
+  store->SetHinted(PageId{0}, false);
+  Fill(*store, 6, 6);
+  EXPECT_FALSE(store->Has(PageId{4}));
+  EXPECT_TRUE(store->Has(PageId{0}));
+  store->CheckInvariants();
+}
+
+TEST(CheckpointStore, HintsHoldHalfOfItAtMost) {
+  const auto store = MakeStore(10, 4);
+  for (const uint32_t page : {0u, 1u, 2u, 3u}) {
+    Fill(*store, page, static_cast<int>(page));
+    if (page != 1) store->SetHinted(PageId{page}, true);
+  }
+  Fill(*store, 4, 4);
+  EXPECT_FALSE(store->Has(PageId{0})) << "of three with a hint the one used least recently";
+  Fill(*store, 5, 5);
+  EXPECT_FALSE(store->Has(PageId{1}));
+  store->SetHinted(PageId{4}, true);
+  store->SetHinted(PageId{5}, true);
+  Fill(*store, 6, 6);
+  EXPECT_FALSE(store->Has(PageId{2})) << "there are no others";
+  store->CheckInvariants();
+}
+
 TEST(CheckpointStore, AForgottenPageMakesRoom) {
   const auto store = MakeStore(4, 2);
   Fill(*store, 0, 1);

@@ -49,15 +49,17 @@ PrefixTree::PrefixTree(PagePool& pool, CheckpointStore* checkpoints)
       nodes_(pool.total()),
       tokens_(size_t{pool.total()} * page_tokens_),
       slots_(std::bit_ceil(uint64_t{2} * pool.total()), kNone),
-      index_(ByContent{this}) {
+      index_(ByContent{this}),
+      idle_(pool.total()),
+      hints_(pool.total()) {
   spare_.reserve(pool.total());
   for (uint32_t page = 0; page < pool.total(); ++page) index_.insert(index_.end(), page);
   while (!index_.empty()) spare_.push_back(index_.extract(index_.begin()));
 }
 
 PrefixTree::~PrefixTree() {
-  CHECK(idle_ == stored()) << stored() - idle_ << " stored pages are in use";
-  Evict(idle_);
+  CHECK(idle() == stored()) << stored() - idle() << " stored pages are in use";
+  Evict(idle());
 }
 
 std::optional<PageId> PrefixTree::Find(const Hash256& name) const {
@@ -85,14 +87,22 @@ PrefixTree::Prefix PrefixTree::FindPrefix(const Hash256& chain,
 
 void PrefixTree::Retain(PageId page) {
   CHECK(IsStored(page)) << "page " << Index(page) << " is not stored";
-  if (node(page).idle) UnlinkIdle(Index(page));
+  if (IsIdle(page)) idle_.Remove(page);
   pool_.Retain(page);
 }
 
 void PrefixTree::Release(PageId page) {
-  CHECK(!node(page).idle) << "page " << Index(page) << " has no users";
+  CHECK(!IsIdle(page)) << "page " << Index(page) << " has no users";
+  if (!IsStored(page)) return pool_.Release(page);
+  // At each use, not only the last one's end: so no page's hint ends before that of a child.
+  if (hints_.Has(page)) UseHint(page, {});
+  ReleaseCopied(page);
+}
+
+void PrefixTree::ReleaseCopied(PageId page) {
+  CHECK(IsStored(page) && !IsIdle(page)) << "page " << Index(page) << " has no users";
   pool_.Release(page);
-  if (IsStored(page) && pool_.references(page) == 1) AppendIdle(Index(page));
+  if (pool_.references(page) == 1) AddIdle(page);
 }
 
 PageId PrefixTree::Seal(PageId page, const PageEdge& edge, const Hash256& name) {
@@ -118,15 +128,31 @@ void PrefixTree::LeaveTail(PageId page, const PageEdge& edge) {
   if (FindPrefix(edge.chain, edge.tokens).tokens == edge.tokens.size()) return Release(page);
   ForgetTailWithin(edge);
   Store(Index(page), edge);
-  AppendIdle(Index(page));
+  AddIdle(page);
 }
 
 void PrefixTree::Evict(uint32_t count) {
-  CHECK(count <= idle_) << count << " of " << idle_;
+  CHECK(count <= idle()) << count << " of " << idle();
   for (; count > 0; --count) {
-    Forget(oldest_);
+    const PageId page = idle_.First();
+    hinted_evictions_ += hints_.Has(page);
+    Forget(Index(page));
     ++evictions_;
   }
+}
+
+void PrefixTree::SetTime(base::Instant now) {
+  now_ = std::max(now_, now);
+  while (const auto page = hints_.Ended(now_)) TakeHint(*page);
+}
+
+void PrefixTree::Hint(PageId page, const PageHint& hint) {
+  CHECK(IsStored(page) && IsSealed(Index(page)) && !IsIdle(page)) << "page " << Index(page);
+  if (hints_.Has(page)) return UseHint(page, hint.time);
+  if (hints_.count_max() == 0) return;
+  if (const auto other = hints_.InTheWay(hint.owner)) TakeHint(*other);
+  hints_.Give(page, hint, now_);
+  if (checkpoints_ != nullptr) checkpoints_->SetHinted(page, true);
 }
 
 PrefixTree::Key PrefixTree::KeyOf(uint32_t page) const {
@@ -143,7 +169,7 @@ void PrefixTree::Store(uint32_t page, const PageEdge& edge) {
   if (node.parent != kNone) {
     Node& parent = nodes_[node.parent];
     CHECK(IsSealed(node.parent) && parent.name == edge.chain) << "not the page before";
-    CHECK(!parent.idle) << "whoever adds a page uses the one before";
+    CHECK(!IsIdle(PageId{node.parent})) << "whoever adds a page uses the one before";
     ++parent.children;
   }
   CHECK(!spare_.empty());
@@ -155,8 +181,9 @@ void PrefixTree::Store(uint32_t page, const PageEdge& edge) {
 
 void PrefixTree::Forget(uint32_t page) {
   Node& node = nodes_[page];
-  CHECK(node.idle && node.children == 0) << "page " << page << " is needed";
-  UnlinkIdle(page);
+  CHECK(IsIdle(PageId{page}) && node.children == 0) << "page " << page << " is needed";
+  idle_.Remove(PageId{page});
+  if (hints_.Has(PageId{page})) hints_.Take(PageId{page});
   if (IsSealed(page)) RemoveName(page);
   if (checkpoints_ != nullptr) checkpoints_->Forget(PageId{page});
   spare_.push_back(index_.extract(node.place));
@@ -173,29 +200,24 @@ void PrefixTree::ForgetTailWithin(const PageEdge& edge) {
   const uint32_t before = *std::prev(after);
   if (IsSealed(before) || nodes_[before].chain != edge.chain) return;
   // In use: somebody copies it at this moment.
-  if (!nodes_[before].idle) return;
+  if (!IsIdle(PageId{before})) return;
   if (CommonTokens(KeyOf(before).tokens, edge.tokens) == nodes_[before].tokens) Forget(before);
 }
 
-void PrefixTree::AppendIdle(uint32_t page) {
-  Node& node = nodes_[page];
-  CHECK(!node.idle && pool_.references(PageId{page}) == 1);
-  node.idle = true;
-  node.older = newest_;
-  node.newer = kNone;
-  (newest_ == kNone ? oldest_ : nodes_[newest_].newer) = page;
-  newest_ = page;
-  ++idle_;
+void PrefixTree::AddIdle(PageId page) {
+  CHECK(pool_.references(page) == 1);
+  idle_.Add(page, ++uses_ | (hints_.Has(page) ? kBehind : 0));
 }
 
-void PrefixTree::UnlinkIdle(uint32_t page) {
-  Node& node = nodes_[page];
-  CHECK(node.idle && idle_ > 0);
-  (node.older == kNone ? oldest_ : nodes_[node.older].newer) = node.newer;
-  (node.newer == kNone ? newest_ : nodes_[node.newer].older) = node.older;
-  node.idle = false;
-  node.older = node.newer = kNone;
-  --idle_;
+void PrefixTree::TakeHint(PageId page) {
+  hints_.Take(page);
+  if (IsIdle(page)) idle_.Change(page, idle_.KeyOf(page) & ~kBehind);
+  if (checkpoints_ != nullptr) checkpoints_->SetHinted(page, false);
+}
+
+void PrefixTree::UseHint(PageId page, base::Duration time) {
+  hints_.Use(page, time, now_);
+  if (checkpoints_ != nullptr) checkpoints_->SetHinted(page, true);  // it may be newer
 }
 
 uint64_t PrefixTree::FirstSlot(const Hash256& name) const {
@@ -237,14 +259,14 @@ void PrefixTree::CheckInvariants() const {
     const Node& node = nodes_[page];
     CHECK(node.tokens > 0 && node.tokens <= page_tokens_);
     CHECK(*node.place == page);
-    CHECK(node.idle == (pool_.references(PageId{page}) == 1)) << "page " << page;
+    CHECK(IsIdle(PageId{page}) == (pool_.references(PageId{page}) == 1)) << "page " << page;
     CHECK(!IsSealed(page) || Find(node.name) == PageId{page}) << "page " << page;
     CHECK(IsSealed(page) || node.children == 0) << "a tail has children";
-    idle += node.idle;
+    idle += IsIdle(PageId{page});
     sealed += IsSealed(page);
     if (node.parent != kNone) ++children[node.parent];
   }
-  CHECK(idle == idle_);
+  CHECK(idle == idle_.size());
   CHECK(sealed == slots_.size() - std::count(slots_.begin(), slots_.end(), kNone));
   for (size_t page = 0; page < nodes_.size(); ++page) {
     CHECK(nodes_[page].children == children[page]) << "page " << page;
@@ -254,15 +276,28 @@ void PrefixTree::CheckInvariants() const {
     CHECK(IsSealed(static_cast<uint32_t>(page))) << "page " << page << " has a checkpoint";
   }
   if (checkpoints_ != nullptr) checkpoints_->CheckInvariants();
-  // By age: each idle page comes before its parent.
-  std::vector<bool> passed(nodes_.size(), false);
-  for (uint32_t page = oldest_; page != kNone; page = nodes_[page].newer) {
-    CHECK(nodes_[page].idle && idle-- > 0);
-    passed[page] = true;
-    const uint32_t parent = nodes_[page].parent;
-    CHECK(parent == kNone || !passed[parent]) << "page " << page << " is younger than its parent";
+  CheckOrder();
+}
+
+void PrefixTree::CheckOrder() const {
+  hints_.CheckInvariants();
+  for (const uint32_t index : index_) {
+    const PageId page{index};
+    const bool hinted = hints_.Has(page);
+    CHECK(!hinted || hints_.EndOf(page) > now_) << "page " << index << " has an old hint";
+    CHECK(!IsIdle(page) || (idle_.KeyOf(page) >= kBehind) == hinted) << "page " << index;
+    if (checkpoints_ != nullptr && checkpoints_->Has(page)) {
+      CHECK(checkpoints_->IsHinted(page) == hinted || !IsIdle(page)) << "page " << index;
+    }
+    if (nodes_[index].parent == kNone) continue;
+    const PageId parent{nodes_[index].parent};
+    // A child never stays longer than its parent.
+    CHECK(!hinted || hints_.Has(parent)) << "page " << index << " has a hint, its parent none";
+    CHECK(!hinted || hints_.EndOf(page) <= hints_.EndOf(parent)) << "page " << index;
+    if (!IsIdle(parent)) continue;
+    CHECK(IsIdle(page)) << "page " << index << " is used, its parent is not";
+    CHECK(idle_.KeyOf(page) < idle_.KeyOf(parent)) << "page " << index << " goes after its parent";
   }
-  CHECK(idle == 0);
 }
 
 }  // namespace plumb::kvcache
