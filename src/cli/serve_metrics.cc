@@ -11,6 +11,7 @@ void CopyMetrics(const engine::EngineStats& engine, const net::HttpServerStats& 
   to.cached_tokens.SetTotal(engine.cached_tokens);
   to.prefix_hits.SetTotal(engine.prefix_hits);
   to.page_evictions.SetTotal(engine.page_evictions);
+  to.hinted_evictions.SetTotal(engine.hinted_evictions);
   to.completion_tokens.SetTotal(engine.generated_tokens);
   to.embeddings.SetTotal(engine.embeddings);
   to.samples_finished.At("stop").SetTotal(engine.samples_stop);
@@ -26,6 +27,7 @@ void CopyMetrics(const engine::EngineStats& engine, const net::HttpServerStats& 
   to.pages_total.Set(engine.pages_total);
   to.pages_used.Set(engine.pages_used);
   to.pages_cached.Set(engine.pages_cached);
+  to.pages_hinted.Set(engine.pages_hinted);
   to.page_bytes.Set(static_cast<int64_t>(engine.page_bytes));
   to.state_bytes.Set(static_cast<int64_t>(engine.state_bytes));
   to.checkpoint_bytes.Set(static_cast<int64_t>(engine.checkpoint_bytes));

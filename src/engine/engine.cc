@@ -46,6 +46,7 @@ bool Engine::Step() {
 void Engine::Receive(base::Instant now) {
   TraceScope scope(options_.trace, clock_, TracePhase::kReceive, step_);
   stalled_.store(false, std::memory_order_relaxed);
+  if (tree_ != nullptr) tree_->SetTime(now);
   // Taken down before the arrivals are taken in: a request that is submitted and cancelled
   // meanwhile leaves the flag up for the next turn, when it is here to be found.
   const bool cancelling = cancel_pending_.exchange(false, std::memory_order_acquire);
@@ -121,6 +122,7 @@ void Engine::Remove(Sample& sample) {
 HandedSample Engine::NewHanded(Sample& sample) {
   return {.sample = &sample,
           .cached_tokens = sample.sequence.cached,
+          .stored_tokens = sample.sequence.stored_tokens(),
           .weights_version = sample.weights_version};
 }
 
@@ -147,8 +149,8 @@ void Engine::Commit(base::Duration elapsed) {
 }
 
 void Engine::Conclude() {
-  const HandOver& hand_over = host_.current();
-  for (const HandedSample& handed : hand_over.samples) {
+  for (HandedSample& handed : host_.current().samples) {
+    handed.stored_tokens = handed.sample->sequence.stored_tokens();  // with this step's pages
     if (!handed.end) continue;
     Remove(*handed.sample);
     handed.sample->request.free_after = host_.posted() + 1;
@@ -188,6 +190,8 @@ void Engine::UpdateGauges() {
   counters_.cached_tokens.store(scheduler_.pages().reused_tokens(), std::memory_order_relaxed);
   if (tree_ != nullptr) {
     counters_.page_evictions.store(tree_->evictions(), std::memory_order_relaxed);
+    counters_.pages_hinted.store(tree_->hints().count(), std::memory_order_relaxed);
+    counters_.hinted_evictions.store(tree_->hinted_evictions(), std::memory_order_relaxed);
   }
   if (const auto& checkpoints = memory_.checkpoints; checkpoints != nullptr) {
     counters_.checkpoints.store(checkpoints->stored(), std::memory_order_relaxed);

@@ -37,6 +37,10 @@ std::unique_ptr<LiveRequest> Engine::MakeLive(Request request, EventSink& sink) 
     sequence.tenant = taken.tenant;
     sequence.tokens = taken.prompt.data();
     sequence.chain = chain;
+    for (size_t i = 0; i < taken.hints.size(); ++i) {
+      sequence.hints[i] = {.pages = taken.hints[i].tokens / pool_->layout().page_tokens,
+                           .time = taken.hints[i].time};
+    }
     if (taken.pooling != Pooling::kNone) {
       sequence.hidden_from = taken.pooling == Pooling::kMean ? 0 : sequence.length - 1;
     }

@@ -166,6 +166,10 @@ class Workload {
       const Answer& answer = submitted.sink->answer(sample);
       const Answer& expected = submitted.expected[sample];
       ASSERT_TRUE(answer.finish);
+      // No token of the prompt is both reused and stored, nor stored twice.
+      const auto& stored = answer.finish->stored_tokens;
+      EXPECT_LE(answer.finish->cached_tokens + stored[0] + stored[1],
+                submitted.request.prompt.size());
       if (answer.finish->reason != FinishReason::kCancelled) {
         ExpectSameAnswer(answer, expected);
         continue;

@@ -176,9 +176,21 @@ inline Request RandomRequest(base::Rng& rng, uint64_t id, uint32_t prompt_tokens
   return request;
 }
 
+// Hints of any kind, a function of the request alone.
+inline void AddHints(Request& request) {
+  base::Rng rng(request.sampling.seed);
+  for (uint64_t count = rng.Below(kHintsMax + 1); count > 0; --count) {
+    request.hints.push_back(
+        {.tokens = static_cast<uint32_t>(rng.Below(request.prompt.size() + 1)),
+         .time = base::Milliseconds(static_cast<int64_t>(1 + rng.Below(2000)))});
+  }
+}
+
 // What the engine has beyond plain answers, at random: embeddings, grammar, prompt
-// log-probabilities, priority, tenant, speculation. Such answers still are those of the oracle.
+// log-probabilities, priority, tenant, speculation, hints. Such answers still are those of the
+// oracle.
 inline void AddFeatures(base::Rng& rng, Request& request) {
+  AddHints(request);
   request.priority = static_cast<Priority>(rng.Below(3));
   request.tenant = rng.Below(3);
   request.isolation.bytes[0] = static_cast<uint8_t>(request.tenant);

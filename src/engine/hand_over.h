@@ -5,6 +5,7 @@
 // Read next: engine/host_work.h (what is done with them), engine/host_thread.h (when).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -29,6 +30,7 @@ struct HandedSample {
   base::Status status;              // not ok only with kError
   // For Finish.
   uint32_t cached_tokens = 0;
+  std::array<uint32_t, kHintsMax> stored_tokens{};
   uint32_t weights_version = 0;
 };
 

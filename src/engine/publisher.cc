@@ -19,6 +19,7 @@ Finish NewFinish(const HandedSample& handed, FinishReason reason) {
           .prompt_tokens = sample.request.prompt_tokens(),
           .completion_tokens = sample.tokens_published,
           .cached_tokens = handed.cached_tokens,
+          .stored_tokens = handed.stored_tokens,
           .weights_version = handed.weights_version};
 }
 

@@ -4,6 +4,7 @@
 // them again and refuses, since every input is hostile. Read next: engine/generator.h.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -29,6 +30,8 @@ constexpr uint32_t kStopStringsMax = 16;
 constexpr uint32_t kStopStringBytesMax = 1024;
 constexpr uint32_t kStopTokensMax = 64;
 constexpr uint32_t kLogitBiasMax = 1024;
+constexpr uint32_t kHintsMax = 2;  // of one request
+constexpr base::Duration kHintTimeMax = base::Seconds(7 * 24 * 3600);
 
 enum class RequestId : uint64_t {};
 
@@ -74,6 +77,13 @@ enum class Speculation : uint8_t {
 // the last of them, divided by its length (the root of the sum of squares).
 enum class Pooling : uint8_t { kNone, kMean, kLast };
 
+// A wish: that the pages of the prompt's first `tokens` tokens be kept for `time` after they were
+// used last (docs/prefix_cache.md, Hints). It changes time, never an answer.
+struct RetentionHint {
+  uint32_t tokens = 0;     // <= the prompt's; only whole pages of them are kept
+  base::Duration time{0};  // (0, kHintTimeMax]
+};
+
 struct Request {
   RequestId id;                 // unique among the live requests of this generator
   std::vector<TokenId> prompt;  // not empty
@@ -97,6 +107,8 @@ struct Request {
   // Only requests with an equal one share computed pages. The server derives it from whose request
   // it is, never from what a caller says; zeros where everybody is one tenant.
   base::Hash256 isolation{};
+  // At most kHintsMax. Of several that a page is under, the longest holds for it.
+  std::vector<RetentionHint> hints = {};
   base::Instant deadline = base::kNever;
 };
 
@@ -126,7 +138,10 @@ struct Finish {
   uint32_t prompt_tokens = 0;
   uint32_t completion_tokens = 0;  // of this sample, the end token included
   uint32_t cached_tokens = 0;      // prompt tokens not computed again
-  uint32_t weights_version = 0;    // of the weights that answered (Engine::SwapModel); 0: none did
+  // Prompt tokens that it computed into newly stored pages, by the hint of Request::hints that
+  // holds for the page; those of pages without a hint are not counted.
+  std::array<uint32_t, kHintsMax> stored_tokens{};
+  uint32_t weights_version = 0;  // of the weights that answered (Engine::SwapModel); 0: none did
 };
 
 // A piece of one sample's answer: one token or several, or none. `text` is whole characters, never

@@ -66,6 +66,19 @@ base::Status CheckLists(const SamplingParams& params, uint32_t vocabulary_size) 
   return CheckTokens("sampling.stop_tokens", params.stop_tokens, vocabulary_size);
 }
 
+base::Status CheckHints(const Request& request) {
+  RETURN_IF_ERROR(CheckCount("hints", request.hints.size(), 0, kHintsMax));
+  for (const RetentionHint& hint : request.hints) {
+    RETURN_IF_ERROR(CheckCount("hints.tokens", hint.tokens, 0, request.prompt.size()));
+    const int64_t ns = hint.time.ns;
+    if (ns > 0 && ns <= kHintTimeMax.ns) continue;
+    return base::InvalidArgument(
+        "hints.time", fmt::format("hints.time is {} s; it must be above 0 and at most {} s",
+                                  hint.time.seconds(), kHintTimeMax.seconds()));
+  }
+  return base::OkStatus();
+}
+
 base::Status CheckPooling(const Request& request, const RequestLimits& limits) {
   if (request.pooling == Pooling::kNone) return base::OkStatus();
   if (limits.hidden_width == 0) return base::Unsupported("this model gives no embeddings");
@@ -106,6 +119,7 @@ base::Status CheckRequest(const Request& request, const RequestLimits& limits) {
         "speculation is \"draft\", and there is no draft model here: leave it out, ask for "
         "\"ngram\", or start the server with --speculation draft:MODEL");
   }
+  RETURN_IF_ERROR(CheckHints(request));
   RETURN_IF_ERROR(CheckPooling(request, limits));
   const bool generates = request.pooling == Pooling::kNone;
   RETURN_IF_ERROR(CheckCount("sampling.tokens_max", params.tokens_max, generates ? 1 : 0,

@@ -32,6 +32,13 @@ struct HeldState {
   std::array<uint32_t, kKeptMax> kept{};
 };
 
+// A hint of its request, in pages (request.h), and what came of it.
+struct PromptHint {
+  uint32_t pages = 0;  // the prompt's first so many; 0: there is no hint
+  base::Duration time{0};
+  uint32_t stored_tokens = 0;  // Finish
+};
+
 // Thread: engine. Owner: the request; the scheduler borrows it from Add to Remove and alone writes
 // to state, computed and what follows it, up to `held`.
 struct Sequence {
@@ -62,9 +69,14 @@ struct Sequence {
   Priority priority = Priority::kDefault;
   uint64_t tenant = 0;
   SequenceState state = SequenceState::kNew;
-  uint32_t computed = 0;   // tokens whose keys and values are in the pages; < length
-  uint32_t sealed = 0;     // pages that the prefix tree holds too: the first so many
-  uint32_t cached = 0;     // prompt tokens that were reused instead of computed
+  uint32_t computed = 0;  // tokens whose keys and values are in the pages; < length
+  uint32_t sealed = 0;    // pages that the prefix tree holds too: the first so many
+  uint32_t cached = 0;    // prompt tokens that were reused instead of computed
+  std::array<PromptHint, kHintsMax> hints{};
+  // For their counts: pages that it has had sealed, at most; and the tokens of the next one that it
+  // was given (`cached`).
+  uint32_t sealed_max = 0;
+  uint32_t cached_in_page = 0;
   bool preempted = false;  // at least once
   // It or another sample of its request has run: all of a request run on the same weights. Set by
   // the engine.
@@ -90,6 +102,9 @@ struct Sequence {
   bool embeds() const { return hidden_from != kNoPosition; }
   // What becomes known beyond what is: at least the next token.
   bool has_room() const { return embeds() || length + drafts < length_max; }
+  std::array<uint32_t, kHintsMax> stored_tokens() const {
+    return {hints[0].stored_tokens, hints[1].stored_tokens};
+  }
   // For the model.
   uint32_t rows_replay_from() const { return full_pass ? 0 : replay_from; }
 };

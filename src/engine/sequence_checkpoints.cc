@@ -42,6 +42,8 @@ void SequencePages::PlanCheckpoints(Sequence& sequence, std::span<Sequence* cons
     if (boundary <= first.computed || boundary <= second.computed) continue;
     if (first.branch <= first.computed) first.branch = boundary;
   }
+  // What is said to be worth keeping is likely to be gone on from.
+  if (sequence.branch <= sequence.computed) sequence.branch = HintBoundary(sequence);
 }
 
 bool SequencePages::WaitsForCheckpoint(const Sequence& sequence,
@@ -118,6 +120,15 @@ void SequencePages::BeginAnew(Sequence& sequence) {
 
 uint32_t SequencePages::ResumeBoundary(const Sequence& sequence) const {
   return sequence.resume_max / layout().page_tokens * layout().page_tokens;
+}
+
+uint32_t SequencePages::HintBoundary(const Sequence& sequence) const {
+  uint32_t last = 0;
+  for (const PromptHint& hint : sequence.hints) {
+    const uint32_t boundary = hint.pages * layout().page_tokens;
+    if (boundary < ResumeBoundary(sequence)) last = std::max(last, boundary);
+  }
+  return last;
 }
 
 uint32_t SequencePages::SharedPages(const Sequence& a, const Sequence& b) {

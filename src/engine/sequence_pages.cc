@@ -3,6 +3,7 @@
 #include "engine/sequence_pages.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "kvcache/page_chain.h"
@@ -105,6 +106,7 @@ void SequencePages::TakeStored(Sequence& sequence, uint32_t end) {
     sequence.pages[place] = *page;
     sequence.page_data[place] = pool_.Data(*page).data();
     ++sequence.sealed;
+    sequence.sealed_max = std::max(sequence.sealed_max, sequence.sealed);
     SkipTo(sequence, sequence.sealed * layout().page_tokens);
   }
 }
@@ -119,7 +121,7 @@ void SequencePages::AdoptPartial(Sequence& sequence) {
   const uint32_t computed = sequence.computed + partial.tokens;
   const bool fits = Grow(sequence, computed);
   if (fits) pool_.Copy(partial.page, sequence.pages[sequence.sealed]);
-  tree_->Release(partial.page);
+  tree_->ReleaseCopied(partial.page);
   if (fits) SkipTo(sequence, computed);
 }
 
@@ -138,6 +140,7 @@ void SequencePages::Seal(Sequence& sequence) {
       sequence.chain.push_back(kvcache::ChainNext(edge.chain, edge.tokens));
     }
     const PageId page = tree_->Seal(sequence.pages[place], edge, sequence.chain[place + 1]);
+    CountStored(sequence, place, page == sequence.pages[place]);
     sequence.pages[place] = page;
     sequence.page_data[place] = pool_.Data(page).data();
   }
@@ -161,6 +164,12 @@ void SequencePages::ReleasePages(Sequence& sequence) {
   // From the end: a page's child is always given back before it.
   for (; !sequence.pages.empty(); sequence.pages.pop_back()) {
     const size_t place = sequence.pages.size() - 1;
+    const auto* hint = place < sequence.sealed ? HintFor(sequence, place) : nullptr;
+    // More than an owner may have are not asked for: the first pages are of most use.
+    if (hint != nullptr && place < tree_->hints().owner_max()) {
+      tree_->Hint(sequence.pages[place],
+                  {.owner = sequence.chain.front().prefix(), .time = hint->time});
+    }
     const bool copied = tree_ != nullptr && states_ == nullptr;
     if (copied && place == sequence.sealed && tail >= kCopyTokensMin) {
       tree_->LeaveTail(sequence.pages[place], Edge(sequence, place, tail));
@@ -213,6 +222,24 @@ void SequencePages::SkipTo(Sequence& sequence, uint32_t computed) {
   hits_ += sequence.cached == 0;
   reused_tokens_ += skipped;
   sequence.cached += skipped;
+  sequence.cached_in_page = computed % layout().page_tokens;
+}
+
+PromptHint* SequencePages::HintFor(Sequence& sequence, uint32_t place) {
+  PromptHint* longest = nullptr;
+  for (PromptHint& hint : sequence.hints) {
+    if (place >= hint.pages) continue;
+    if (longest == nullptr || hint.time > longest->time) longest = &hint;
+  }
+  return longest;
+}
+
+void SequencePages::CountStored(Sequence& sequence, uint32_t place, bool is_new) {
+  if (place < sequence.sealed_max) return;  // once more, after it was preempted
+  sequence.sealed_max = place + 1;
+  const uint32_t given = std::exchange(sequence.cached_in_page, 0);
+  PromptHint* hint = HintFor(sequence, place);
+  if (is_new && hint != nullptr) hint->stored_tokens += layout().page_tokens - given;
 }
 
 void SequencePages::ReleaseOne(PageId page) {

@@ -59,8 +59,8 @@ class SequencePages {
   // checkpoint of the boundary just passed, if it is one to be stored.
   void Seal(Sequence& sequence);
 
-  // Gives all pages and the state back; `computed` is 0 then. End: it will not come back, so the
-  // checkpoints that it kept are stored.
+  // Gives all pages and the state back, with the hints of its request; `computed` is 0 then. End:
+  // it will not come back, so the checkpoints that it kept are stored.
   void Release(Sequence& sequence);
   void End(Sequence& sequence);
   // Once its full pass is done (CHECK): gives the pages back, for the pass that is sampled from.
@@ -96,6 +96,9 @@ class SequencePages {
   kvcache::PrefixTree::Prefix FindPartial(const Sequence& sequence) const;
   kvcache::PageEdge Edge(const Sequence& sequence, size_t page, size_t tokens) const;
   void SkipTo(Sequence& sequence, uint32_t computed);
+  // The hint that holds for the page at that place; null: none.
+  static PromptHint* HintFor(Sequence& sequence, uint32_t place);
+  void CountStored(Sequence& sequence, uint32_t place, bool is_new);
   uint32_t available() const { return pool_.free() + (tree_ != nullptr ? tree_->idle() : 0); }
   void ReleasePages(Sequence& sequence);
   void ReleaseOne(kvcache::PageId page);
@@ -107,6 +110,8 @@ class SequencePages {
   void StoreKept(const Sequence& sequence);
   // The last boundary from which the sequence's request could go on.
   uint32_t ResumeBoundary(const Sequence& sequence) const;
+  // The last boundary before that where a hint of its request ends; 0: there is none.
+  uint32_t HintBoundary(const Sequence& sequence) const;
   static uint32_t SharedPages(const Sequence& a, const Sequence& b);
   bool HasCheckpoint(const Sequence& sequence, uint32_t boundary) const;
 

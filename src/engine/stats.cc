@@ -10,6 +10,7 @@ EngineStats EngineCounters::Read(uint32_t pages_total) const {
   stats.waiting = waiting.load(std::memory_order_relaxed);
   stats.pages_used = pages_used.load(std::memory_order_relaxed);
   stats.pages_cached = pages_cached.load(std::memory_order_relaxed);
+  stats.pages_hinted = pages_hinted.load(std::memory_order_relaxed);
   stats.pages_total = pages_total;
   stats.checkpoints = checkpoints.load(std::memory_order_relaxed);
   stats.requests = requests.load(std::memory_order_relaxed);
@@ -30,6 +31,7 @@ EngineStats EngineCounters::Read(uint32_t pages_total) const {
   stats.prefix_hits = prefix_hits.load(std::memory_order_relaxed);
   stats.cached_tokens = cached_tokens.load(std::memory_order_relaxed);
   stats.page_evictions = page_evictions.load(std::memory_order_relaxed);
+  stats.hinted_evictions = hinted_evictions.load(std::memory_order_relaxed);
   stats.checkpoints_stored = checkpoints_stored.load(std::memory_order_relaxed);
   stats.checkpoint_hits = checkpoint_hits.load(std::memory_order_relaxed);
   stats.checkpoint_evictions = checkpoint_evictions.load(std::memory_order_relaxed);

@@ -138,6 +138,9 @@ void AddEngine(Page& page, const EngineMetrics& engine) {
            engine.prefix_hits);
   page.Add("plumb_page_evictions_total", "Cached KV pages that were given up for others.",
            engine.page_evictions);
+  page.Add("plumb_hinted_page_evictions_total",
+           "Cached KV pages that were given up for others in spite of a caller's hint.",
+           engine.hinted_evictions);
   page.Add("plumb_completion_tokens_total", "Generated tokens.", engine.completion_tokens);
   page.Add("plumb_samples_finished_total", "Finished samples by reason.", engine.samples_finished);
   page.Add("plumb_embeddings_total", "Embeddings of prompts.", engine.embeddings);
@@ -155,6 +158,8 @@ void AddEngine(Page& page, const EngineMetrics& engine) {
   page.Add("plumb_pages_total", "KV pages in the pool.", engine.pages_total);
   page.Add("plumb_pages_used", "KV pages that a running request refers to.", engine.pages_used);
   page.Add("plumb_pages_cached", "KV pages kept for reuse.", engine.pages_cached);
+  page.Add("plumb_pages_hinted", "KV pages that a caller's hint retains, as long as there is room.",
+           engine.pages_hinted);
   page.Add("plumb_page_memory_bytes", "Memory set aside for KV pages.", engine.page_bytes);
   page.Add("plumb_state_memory_bytes", "Memory set aside for what sequences have beside pages.",
            engine.state_bytes);

@@ -49,6 +49,7 @@ struct EngineMetrics {
   Counter cached_tokens;          // prompt tokens not computed again
   Counter prefix_hits;            // samples that had such
   Counter page_evictions;         // of cached pages
+  Counter hinted_evictions;       // of them, in spite of a hint to keep them
   Counter completion_tokens;
   Counter embeddings;
   CounterGrid samples_finished;  // plumb_samples_finished_total{reason}
@@ -61,6 +62,7 @@ struct EngineMetrics {
   Gauge pages_total;
   Gauge pages_used;    // referred to by a running request
   Gauge pages_cached;  // kept for reuse, evictable
+  Gauge pages_hinted;  // with a caller's hint to keep them, used or cached
   // Memory that is set aside, whether it is in use or not.
   Gauge page_bytes, state_bytes, checkpoint_bytes;
   // Of models that need one beside the pages to go on from what is cached.

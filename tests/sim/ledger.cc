@@ -225,12 +225,29 @@ void Ledger::CheckReason(Record& record, uint32_t index) {
                 spoilt_, finish.status.ToString());
 }
 
+void Ledger::CheckStored(const Record& record, const Finish& finish) {
+  const auto& request = record.request;
+  uint64_t counted = finish.cached_tokens;
+  for (size_t i = 0; i < finish.stored_tokens.size(); ++i) {
+    const uint32_t stored = finish.stored_tokens[i];
+    const uint32_t asked = i < request.hints.size() ? request.hints[i].tokens : 0;
+    counted += stored;
+    counts_.stored_tokens += stored;
+    if (stored <= asked / model::kPageTokens * model::kPageTokens) continue;
+    journal_.Fail("request {}: {} tokens stored under a hint for {}", record.id(), stored, asked);
+  }
+  if (counted <= request.prompt.size()) return;
+  journal_.Fail("request {}: {} prompt tokens cached or stored, of {}", record.id(), counted,
+                request.prompt.size());
+}
+
 void Ledger::CheckCached(const Record& record, const Finish& finish) {
   const auto& prompt = record.request.prompt;
   if (finish.cached_tokens >= prompt.size()) {
     return journal_.Fail("request {}: {} of {} prompt tokens cached, none computed", record.id(),
                          finish.cached_tokens, prompt.size());
   }
+  CheckStored(record, finish);
   if (finish.cached_tokens == 0) return;
   // With states, whole pages at most (it may have begun one itself) of what is not replayed.
   const bool replays = model_.info().replay_rows > 0;

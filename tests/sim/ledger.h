@@ -62,7 +62,7 @@ struct LedgerCounts {
   uint64_t accepted = 0, refused = 0;  // requests; each try of one is refused by itself
   uint64_t samples = 0, stopped = 0, by_length = 0, cancelled = 0, overdue = 0, broken = 0,
            over_limit = 0;
-  uint64_t tokens = 0, cached_tokens = 0;
+  uint64_t tokens = 0, cached_tokens = 0, stored_tokens = 0;  // the last: under hints
 };
 
 // Thread: one. Owner of the records, which live as long as the ledger.
@@ -110,6 +110,7 @@ class Ledger {
   void CheckReason(Record& record, uint32_t sample);
   void CheckAnswer(Record& record, uint32_t sample);
   void CheckCached(const Record& record, const engine::Finish& finish);
+  void CheckStored(const Record& record, const engine::Finish& finish);
 
   const engine::HashModel& model_;
   Oracle oracle_;

@@ -46,8 +46,10 @@ void Totals::Add(const EngineSim& run) {
   counts.over_limit += other.over_limit;
   counts.tokens += other.tokens;
   counts.cached_tokens += other.cached_tokens;
+  counts.stored_tokens += other.stored_tokens;
   preemptions += run.stats().preemptions;
   evictions += run.stats().page_evictions;
+  hinted_evictions += run.stats().hinted_evictions;
   prefix_hits += run.stats().prefix_hits;
   if (run.stateful()) {
     ++state_runs;

@@ -15,7 +15,7 @@ namespace plumb::sim {
 struct Totals {
   uint64_t runs = 0, forwards = 0;
   LedgerCounts counts;
-  uint64_t preemptions = 0, evictions = 0, prefix_hits = 0;
+  uint64_t preemptions = 0, evictions = 0, hinted_evictions = 0, prefix_hits = 0;
   // Of models with states.
   uint64_t state_runs = 0, resumes = 0, checkpoint_evictions = 0;
   uint64_t drafts_kept = 0, drafts_in_vain = 0;

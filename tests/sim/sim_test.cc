@@ -57,6 +57,8 @@ TEST(Simulation, FixedSeedsKeepEveryRule) {
   EXPECT_GT(totals.counts.cached_tokens, 10'000u);
   EXPECT_GT(totals.preemptions, 20u);
   EXPECT_GT(totals.evictions, 50u);
+  EXPECT_GT(totals.counts.stored_tokens, 10'000u);
+  EXPECT_GT(totals.hinted_evictions, 10u);
   EXPECT_GT(totals.drafts_kept, 1000u);
   EXPECT_GT(totals.drafts_in_vain, 1000u);
   EXPECT_GT(totals.scheduler_preemptions, 100u);

@@ -92,6 +92,7 @@ Request Workload::Next() {
     request.grammar = std::make_shared<engine::FakeGrammar>(grammar);
     request.sampling.ignore_end = false;
   }
+  engine::AddHints(request);
   return request;
 }
 
