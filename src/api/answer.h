@@ -3,6 +3,7 @@
 // how it ended, and what the whole took. Value types. Read next: api/answer_writer.h.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,7 +29,10 @@ struct AnswerUsage {
   uint64_t prompt_tokens = 0;      // of all prompts
   uint64_t completion_tokens = 0;  // of all samples, end tokens included
   uint64_t cached_tokens = 0;      // of the prompts
-  uint64_t reasoning_tokens = 0;   // of completion_tokens, as text/reasoning_meter.h counts them
+  // Of the prompts, computed into pages that are stored: engine::Finish, by
+  // GenerationRequest::cache_marks.
+  std::array<uint64_t, engine::kHintsMax> stored_tokens{};
+  uint64_t reasoning_tokens = 0;  // of completion_tokens, as text/reasoning_meter.h counts them
 };
 
 // How a sample ended.

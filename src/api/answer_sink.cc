@@ -249,7 +249,11 @@ void AnswerSink::OnFinish(uint32_t prompt, uint32_t sample_index, const engine::
   const bool begun = good || finish.weights_version != 0;
   const bool first = sample_index == prompt * plan_.samples;
   if (first && begun) summary_.usage.prompt_tokens += finish.prompt_tokens;
-  if (first) summary_.usage.cached_tokens += finish.cached_tokens;
+  if (first) {
+    summary_.usage.cached_tokens += finish.cached_tokens;
+    for (size_t i = 0; i < finish.stored_tokens.size(); ++i)
+      summary_.usage.stored_tokens[i] += finish.stored_tokens[i];
+  }
   summary_.usage.completion_tokens += finish.completion_tokens;
 
   if (finish.reason == FinishReason::kError) {

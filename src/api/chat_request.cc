@@ -9,6 +9,7 @@
 #include "api/message_fields.h"
 #include "api/reasoning_fields.h"
 #include "api/response_format.h"
+#include "api/retention_fields.h"
 #include "api/tool_fields.h"
 
 namespace plumb::api {
@@ -76,6 +77,13 @@ Status ReadTopLogprobs(const JsonValue& value, const std::string& path, Draft& d
 // Labels for the caller's own books: checked, then dropped.
 Status IgnoreLabel(const JsonValue& value, const std::string& path, Draft&) {
   return CheckLabel(value, path);
+}
+
+// How long it is worth keeping what is computed of the prompt.
+Status ReadRetention(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(const auto mark, ReadPromptRetention(value, path));
+  if (mark) draft.request.cache_marks = {*mark};
+  return base::OkStatus();
 }
 
 Status IgnoreMetadata(const JsonValue& value, const std::string& path, Draft&) {
@@ -202,6 +210,7 @@ constexpr Field kFields[] = {
     {"top_logprobs", ReadTopLogprobs},
     {"response_format", ReadFormat},
     {"parallel_tool_calls", ReadParallel},
+    {"prompt_cache_retention", ReadRetention},
     // Honoured where the model's chat format takes them, else refused unless they ask for nothing.
     {"tools", ReadToolList},
     {"tool_choice", KeepToolChoice},
@@ -213,7 +222,6 @@ constexpr Field kFields[] = {
     {"user", IgnoreLabel},
     {"safety_identifier", IgnoreLabel},
     {"prompt_cache_key", IgnoreLabel},
-    {"prompt_cache_retention", IgnoreLabel},
     {"metadata", IgnoreMetadata},
     {"prediction", IgnoreObject},
     // Refused unless they ask for nothing.

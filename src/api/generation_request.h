@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/json.h"
+#include "api/retention_fields.h"
 #include "engine/request.h"
 #include "text/chat_format.h"
 #include "text/grammar.h"
@@ -54,6 +55,9 @@ struct GenerationRequest {
   std::optional<uint32_t> deadline_ms;       // extension field; nothing: the server's maximum
   std::optional<engine::Priority> priority;  // `priority`, else what `service_tier` stands for
   engine::Speculation speculation = engine::Speculation::kServer;
+  // How long prompts should be kept, by LastingMarks; at most engine::kHintsMax. Places are of
+  // `input`.
+  std::vector<CacheMark> cache_marks = {};
   // Of response_format and its kin; compiled by whoever has the tokenizer.
   std::optional<text::GrammarSpec> grammar;
 };

@@ -10,6 +10,7 @@
 #include "api/chat_prompt.h"
 #include "base/check.h"
 #include "base/random.h"
+#include "text/prompt_place.h"
 
 namespace plumb::api {
 
@@ -224,10 +225,12 @@ Status Generations::Answer(const ReadJob& job, ReadBody read, AnswerSink& sink) 
   if (!request.seed_given) request.sampling.seed = DrawSeed(job.origin);
   AnswerPlan plan = PlanFor(job.id, read, prompts);
   plan.may_begin_early = !job.batch;  // a line's status says in which file its answer goes
+  const std::vector<engine::RetentionHint> hints = HintsFor(request, prompts, job);
   std::vector<engine::Request> built;
   for (text::ChatPrompt& prompt : prompts) {
     ASSIGN_OR_RETURN(engine::Request one,
                      Build(job, request, std::move(prompt), static_cast<uint32_t>(built.size())));
+    one.hints = hints;
     built.push_back(std::move(one));
   }
   sink.Begin(std::move(plan));
@@ -319,6 +322,22 @@ Result<std::vector<text::ChatPrompt>> Generations::Encode(const GenerationReques
     prompts.push_back(std::move(prompt));
   }
   return prompts;
+}
+
+std::vector<engine::RetentionHint> Generations::HintsFor(
+    const GenerationRequest& request, const std::vector<text::ChatPrompt>& prompts,
+    const ReadJob& job) {
+  CHECK(request.cache_marks.empty() || request.prompts.empty()) << "places are of conversations";
+  std::vector<engine::RetentionHint> hints;
+  for (const CacheMark& mark : request.cache_marks) {
+    const text::TokenScope scope{.cache = &token_cache_, .isolation = job.origin.isolation};
+    const text::ChatPrompt& prompt = prompts.front();
+    const uint32_t tokens = mark.place ? text::TokensBefore(*mark.place, parts_.chat_format,
+                                                            request.input, prompt, scope)
+                                       : static_cast<uint32_t>(prompt.tokens.size());
+    hints.push_back({.tokens = tokens, .time = mark.time});
+  }
+  return hints;
 }
 
 Result<engine::Request> Generations::Build(const ReadJob& job, const GenerationRequest& request,

@@ -149,6 +149,10 @@ class Generations {
   // leaves where that is less than was asked for.
   base::Status CheckSize(GenerationRequest& request, const std::vector<text::ChatPrompt>& prompts,
                          const Dialect& dialect) const;
+  // What the marks of a conversation ask for, of its one prompt.
+  std::vector<engine::RetentionHint> HintsFor(const GenerationRequest& request,
+                                              const std::vector<text::ChatPrompt>& prompts,
+                                              const ReadJob& job);
   base::Result<engine::Request> Build(const ReadJob& job, const GenerationRequest& request,
                                       text::ChatPrompt prompt, uint32_t number) const;
   AnswerPlan PlanFor(engine::RequestId id, const ReadBody& read,

@@ -7,6 +7,7 @@
 
 #include "api/image_fields.h"
 #include "api/json_fields.h"
+#include "api/retention_fields.h"
 
 namespace plumb::api {
 
@@ -60,7 +61,7 @@ Status CheckMembers(const JsonValue& block, const std::string& path,
   for (const JsonMember& member : block.members) {
     const std::string member_path = MemberPath(path, member.name);
     if (member.name == "cache_control") {
-      RETURN_IF_ERROR(CheckCacheControl(member.value, member_path));
+      RETURN_IF_ERROR(ToStatus(ReadCacheControl(member.value, member_path)));
     } else if (member.name != "type" && std::ranges::find(names, member.name) == names.end()) {
       return InvalidArgument(member_path, "this field is not known here");
     }
@@ -133,27 +134,8 @@ Status CheckImageBlock(const JsonValue& block, const std::string& path) {
   return NoVision(path);
 }
 
-Status CheckCacheControl(const JsonValue& value, const std::string& path) {
-  if (value.is_null()) return base::OkStatus();
-  ASSIGN_OR_RETURN(const std::string type, ReadType(value, path));
-  if (type != "ephemeral")
-    return InvalidArgument(MemberPath(path, "type"), "type is \"ephemeral\"");
-  for (const JsonMember& member : value.members) {
-    const std::string member_path = MemberPath(path, member.name);
-    if (member.name == "type") continue;
-    if (member.name != "ttl" && member.name != "scope")
-      return InvalidArgument(member_path, "this field is not known here");
-    if (member.name == "ttl") {
-      RETURN_IF_ERROR(ReadWord(member.value, member_path, {"5m", "1h"}));
-    } else {
-      RETURN_IF_ERROR(ReadString(member.value, member_path, kWordBytesMax));
-    }
-  }
-  return base::OkStatus();
-}
-
 Result<std::string> ReadMessagesSystem(const JsonValue& value, const std::string& path,
-                                       const RequestLimits& limits) {
+                                       const RequestLimits& limits, std::vector<CacheMark>& marks) {
   if (value.is_null()) return std::string();
   if (value.kind == JsonKind::kString) return WithoutBilling(value.text);
   if (value.kind != JsonKind::kArray)
@@ -167,6 +149,8 @@ Result<std::string> ReadMessagesSystem(const JsonValue& value, const std::string
       return InvalidArgument(MemberPath(block_path, "type"), "system takes blocks of text only");
     ASSIGN_OR_RETURN(std::string text, ReadTextBlock(value.items[i], block_path));
     AppendBlock(out, WithoutBilling(std::move(text)));
+    ASSIGN_OR_RETURN(const auto mark, ReadCacheMark(value.items[i], block_path));
+    if (mark) marks.push_back({text::ConversationPlace{.message = 0, .bytes = out.size()}, *mark});
   }
   return out;
 }

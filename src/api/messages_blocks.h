@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/generation_request.h"
 #include "api/json.h"
@@ -32,13 +33,12 @@ base::Result<std::string> ReadTextBlock(const JsonValue& block, const std::strin
 base::Result<std::string> ReadDocument(const JsonValue& block, const std::string& path);
 // Never ok while no model has vision (api/image_fields.h).
 base::Status CheckImageBlock(const JsonValue& block, const std::string& path);
-// Ok when null or a marker of what to keep cached: a hint, which changes no answer.
-base::Status CheckCacheControl(const JsonValue& value, const std::string& path);
-
 // The text of `system`, a string or blocks. Without what a client writes there for its vendor's
 // books alone (a line "x-anthropic-billing-header: ...", which differs between requests and would
-// keep prompts from being reused).
+// keep prompts from being reused). `marks`: gets those of its blocks, as places of the text, which
+// is message 0.
 base::Result<std::string> ReadMessagesSystem(const JsonValue& value, const std::string& path,
-                                             const RequestLimits& limits);
+                                             const RequestLimits& limits,
+                                             std::vector<CacheMark>& marks);
 
 }  // namespace plumb::api

@@ -12,6 +12,7 @@
 #include "api/json_writer.h"
 #include "api/messages_blocks.h"
 #include "api/reasoning_fields.h"
+#include "api/retention_fields.h"
 #include "api/thinking_signature.h"
 #include "api/tool_fields.h"
 
@@ -31,6 +32,14 @@ struct ToolResult {
   std::string id;
   std::string content;
   std::string path;
+  std::vector<base::Duration> marks = {};  // of it and of the blocks in it
+};
+
+// A block's cache_control.
+struct TurnMark {
+  size_t bytes;   // of the turn's text up to there
+  bool of_calls;  // the block is a call, which stands behind all text
+  base::Duration time;
 };
 
 // One message of the body. Which of these there can be depends on its role.
@@ -39,6 +48,7 @@ struct Turn {
   std::string thinking;
   std::vector<text::ToolCall> calls;
   std::vector<ToolResult> results;
+  std::vector<TurnMark> marks;  // but those of results
 };
 
 // One pass over `messages`. Thread: the caller's.
@@ -82,8 +92,18 @@ class Reader {
     if (content->kind != JsonKind::kArray)
       return WrongKind(*content, content_path, "a string or an array of blocks");
     RETURN_IF_ERROR(CheckArray(*content, content_path, limits_.content_parts_max));
-    for (size_t i = 0; i < content->items.size(); ++i)
-      RETURN_IF_ERROR(ReadBlock(content->items[i], IndexPath(content_path, i), role, turn));
+    for (size_t i = 0; i < content->items.size(); ++i) {
+      const std::string block_path = IndexPath(content_path, i);
+      const size_t results = turn.results.size(), calls = turn.calls.size();
+      RETURN_IF_ERROR(ReadBlock(content->items[i], block_path, role, turn));
+      ASSIGN_OR_RETURN(const auto mark, ReadCacheMark(content->items[i], block_path));
+      if (!mark) continue;
+      if (turn.results.size() > results) {
+        turn.results.back().marks.push_back(*mark);
+      } else {
+        turn.marks.push_back({turn.text.size(), turn.calls.size() > calls, *mark});
+      }
+    }
     return base::OkStatus();
   }
 
@@ -150,7 +170,8 @@ class Reader {
     ASSIGN_OR_RETURN(result.id, ReadMemberText(block, path, "tool_use_id", kIdBytesMax));
     const JsonValue* content = block.Find("content");
     if (content != nullptr && !content->is_null()) {
-      ASSIGN_OR_RETURN(result.content, ReadResultContent(*content, MemberPath(path, "content")));
+      ASSIGN_OR_RETURN(result.content,
+                       ReadResultContent(*content, MemberPath(path, "content"), result.marks));
     }
     const JsonValue* is_error = block.Find("is_error");
     if (is_error != nullptr) {
@@ -161,7 +182,8 @@ class Reader {
     return base::OkStatus();
   }
 
-  Result<std::string> ReadResultContent(const JsonValue& content, const std::string& path) {
+  Result<std::string> ReadResultContent(const JsonValue& content, const std::string& path,
+                                        std::vector<base::Duration>& marks) {
     if (content.kind == JsonKind::kString) return content.text;
     if (content.kind != JsonKind::kArray)
       return WrongKind(content, path, "a string or an array of blocks");
@@ -190,6 +212,8 @@ class Reader {
                                "a block of this type is not taken in a tool_result");
       }
       AppendBlock(out, text);
+      ASSIGN_OR_RETURN(const auto mark, ReadCacheMark(block, block_path));
+      if (mark) marks.push_back(*mark);
     }
     return out;
   }
@@ -200,6 +224,7 @@ class Reader {
     const JsonValue& message = list[index];
     RETURN_IF_ERROR(CheckMembers(message, path, {"role", "content", "clear_at", "output_config"}));
     std::string text;
+    std::vector<base::Duration> marks;
     const std::string content_path = MemberPath(path, "content");
     const JsonValue* content = message.Find("content");
     if (content != nullptr && content->kind == JsonKind::kArray) {
@@ -208,6 +233,8 @@ class Reader {
         const std::string block_path = IndexPath(content_path, i);
         ASSIGN_OR_RETURN(const std::string part, ReadSystemBlock(content->items[i], block_path));
         AppendBlock(text, part);
+        ASSIGN_OR_RETURN(const auto mark, ReadCacheMark(content->items[i], block_path));
+        if (mark) marks.push_back(*mark);
       }
     } else if (content != nullptr && content->kind == JsonKind::kString) {
       text = content->text;
@@ -224,7 +251,9 @@ class Reader {
       }
     }
     ASSIGN_OR_RETURN(const bool over, IsOver(list, index, path));
-    return over ? base::OkStatus() : AddSystem(text, path);
+    if (!over) RETURN_IF_ERROR(AddSystem(text, path));
+    for (const base::Duration time : marks) MarkHere(time);
+    return base::OkStatus();
   }
 
   Result<std::string> ReadSystemBlock(const JsonValue& block, const std::string& path) {
@@ -298,13 +327,16 @@ class Reader {
       ChatMessage& message = AddMessage("tool");
       message.content = std::move(result.content);
       message.tool_call_id = std::move(result.id);
+      for (const base::Duration time : result.marks) MarkHere(time);
     }
     if (turn.text.empty()) {
+      for (const TurnMark& mark : turn.marks) MarkHere(mark.time);
       if (!turn.results.empty()) return base::OkStatus();
       return InvalidArgument(MemberPath(path, "content"), "a message of a user says something");
     }
     RETURN_IF_ERROR(CheckNoneWaiting(path));
     AddText("user", turn.text);
+    PlaceMarks(turn);
     return base::OkStatus();
   }
 
@@ -324,7 +356,29 @@ class Reader {
       message.tool_calls.push_back(std::move(call));
       out_.has_calls = true;
     }
+    PlaceMarks(turn);
     return base::OkStatus();
+  }
+
+  // Those of a turn whose text is the end of the last message's.
+  void PlaceMarks(const Turn& turn) {
+    const size_t index = out_.messages.size() - 1;
+    const size_t before = out_.messages.back().content.size() - turn.text.size();
+    for (const TurnMark& mark : turn.marks) {
+      // Calls stand behind the text: they end where the next message begins.
+      const text::ConversationPlace behind{.message = index + 1, .bytes = 0};
+      const text::ConversationPlace within{.message = index, .bytes = before + mark.bytes};
+      out_.cache_marks.push_back({mark.of_calls ? behind : within, mark.time});
+    }
+  }
+
+  // Behind all that there is so far.
+  void MarkHere(base::Duration time) {
+    const size_t count = out_.messages.size();
+    const size_t bytes = count == 0 ? 0 : out_.messages.back().content.size();
+    const text::ConversationPlace place{.message = count - std::min<size_t>(count, 1),
+                                        .bytes = bytes};
+    out_.cache_marks.push_back({place, time});
   }
 
   void AddText(std::string_view role, const std::string& text) {

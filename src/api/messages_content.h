@@ -22,6 +22,7 @@ namespace plumb::api {
 struct MessagesContent {
   std::vector<text::ChatMessage> messages;
   std::vector<ToolChange> tool_changes;  // in the order of the conversation
+  std::vector<CacheMark> cache_marks;    // of blocks, by place; each has one
   std::string effort;                    // of the last system message that has one
   bool ends_with_assistant = false;      // the answer is to go on from there
   bool has_calls = false;                // any call of a tool

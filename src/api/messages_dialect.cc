@@ -51,10 +51,12 @@ Result<ReadBody> MessagesDialect::Read(std::string_view body, const BodyOrigin& 
   if (use_ == MessagesUse::kCount) {
     read.count = CountJson;
   } else {
-    const MessagesShape shape{.prompt_tokens = 0,
-                              .show_thinking = request.show_thinking,
-                              .warm_only = request.warm_only,
-                              .reports_edits = request.reports_edits};
+    const MessagesShape shape{
+        .prompt_tokens = 0,
+        .show_thinking = request.show_thinking,
+        .warm_only = request.warm_only,
+        .reports_edits = request.reports_edits,
+        .hour_first = !request.cache_marks.empty() && request.cache_marks.front().time == kOneHour};
     read.writer = [shape](AnswerHead head, std::vector<ReadPrompt> prompts) {
       MessagesShape complete = shape;
       complete.prompt_tokens = prompts.front().tokens.size();

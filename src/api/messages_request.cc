@@ -14,6 +14,7 @@
 #include "api/messages_content.h"
 #include "api/messages_tools.h"
 #include "api/reasoning_fields.h"
+#include "api/retention_fields.h"
 #include "api/sampling_fields.h"
 
 namespace plumb::api {
@@ -36,6 +37,8 @@ struct Draft {
   MessagesRequest request;
   CommonFields common;
   std::string system;
+  std::vector<CacheMark> system_marks;
+  std::optional<base::Duration> prompt_mark;  // cache_control beside the messages
   bool messages_given = false;
   MessagesContent content;
   std::vector<DeclaredTool> tools;
@@ -72,7 +75,7 @@ Status ReadMessageList(const JsonValue& value, const std::string& path, Draft& d
 }
 
 Status ReadSystem(const JsonValue& value, const std::string& path, Draft& draft) {
-  ASSIGN_OR_RETURN(draft.system, ReadMessagesSystem(value, path, draft.limits));
+  ASSIGN_OR_RETURN(draft.system, ReadMessagesSystem(value, path, draft.limits, draft.system_marks));
   return base::OkStatus();
 }
 
@@ -215,8 +218,10 @@ Status IgnoreLabel(const JsonValue& value, const std::string& path, Draft&) {
   return CheckLabel(value, path);
 }
 
-Status IgnoreCacheControl(const JsonValue& value, const std::string& path, Draft&) {
-  return CheckCacheControl(value, path);
+// As if it stood at the last block.
+Status ReadPromptMark(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(draft.prompt_mark, ReadCacheControl(value, path));
+  return base::OkStatus();
 }
 
 // For the vendor's accounts, or for what is done when its model declines: neither is so here.
@@ -267,6 +272,7 @@ constexpr Field kFields[] = {
     {"output_config", ReadOutputConfig},
     {"output_format", ReadFormat},  // its earlier name
     {"context_management", ReadContextManagement},
+    {"cache_control", ReadPromptMark},
     // Honoured where the model's chat format takes them, else refused unless they ask for nothing.
     {"tools", ReadToolList},
     {"tool_choice", ReadToolChoice},
@@ -274,7 +280,6 @@ constexpr Field kFields[] = {
     {"metadata", IgnoreMetadata},
     {"service_tier", IgnoreTier},
     {"speed", IgnoreSpeed},
-    {"cache_control", IgnoreCacheControl},
     {"user_profile_id", IgnoreLabel},
     {"workspace_id", IgnoreLabel},
     {"diagnostics", IgnoreAnything},
@@ -389,6 +394,31 @@ Status CheckPrefill(Draft& draft) {
   return base::OkStatus();
 }
 
+// All marks, in the order of their places in the conversation; before `system` becomes a part of
+// it.
+Status PlaceMarks(Draft& draft) {
+  std::vector<CacheMark> marks;
+  const size_t first = draft.system.empty() ? 0 : 1;
+  // Where a chat format tells of tools is its own affair: before the first message, at any rate.
+  for (const DeclaredTool& tool : draft.tools) {
+    if (tool.mark)
+      marks.push_back({text::ConversationPlace{.message = first, .bytes = 0}, *tool.mark});
+  }
+  std::ranges::copy(draft.system_marks, std::back_inserter(marks));
+  for (CacheMark mark : draft.content.cache_marks) {
+    mark.place->message += first;
+    marks.push_back(mark);
+  }
+  if (draft.prompt_mark) marks.push_back({std::nullopt, *draft.prompt_mark});
+  if (marks.size() > kCacheMarksMax) {
+    return InvalidArgument("", fmt::format("a maximum of {} blocks with cache_control may be "
+                                           "provided; found {}",
+                                           kCacheMarksMax, marks.size()));
+  }
+  draft.request.cache_marks = LastingMarks(marks);
+  return base::OkStatus();
+}
+
 // What only several fields together can tell.
 Status CheckTogether(Draft& draft, MessagesUse use, std::string_view beta, bool thinking_given) {
   MessagesRequest& request = draft.request;
@@ -398,6 +428,7 @@ Status CheckTogether(Draft& draft, MessagesUse use, std::string_view beta, bool 
     return InvalidArgument("max_tokens", "max_tokens is missing");
   RETURN_IF_ERROR(CheckBudget(draft, beta));
   draft.common.Apply(request);
+  RETURN_IF_ERROR(PlaceMarks(draft));
   text::ChatInput& input = request.input;
   if (!draft.system.empty()) {
     text::ChatMessage system{.role = "system"};

@@ -374,6 +374,84 @@ TEST(MessagesRequest, RefusesToolsAndOutputByTheFieldAtFault) {
 }
 
 // Whatever is null counts as absent, as in the other dialects.
+// Where a request's marks are: the message, the bytes of it before, and the minutes.
+struct Place {
+  size_t message;
+  size_t bytes;
+  int64_t minutes;
+  bool operator==(const Place&) const = default;
+};
+constexpr size_t kEnd = SIZE_MAX;  // of the prompt
+
+std::vector<Place> MarksOf(const json& body) {
+  std::vector<Place> places;
+  const MessagesRequest request = Parse(body).value();
+  for (const CacheMark& mark : request.cache_marks) {
+    const text::ConversationPlace at = mark.place.value_or(text::ConversationPlace{kEnd, 0});
+    places.push_back({at.message, at.bytes, mark.time.ms() / 60'000});
+  }
+  return places;
+}
+
+json Marked(json block, const char* ttl = "5m") {
+  block["cache_control"] = {{"type", "ephemeral"}, {"ttl", ttl}};
+  return block;
+}
+
+json Text(const char* text) { return {{"type", "text"}, {"text", text}}; }
+
+TEST(MessagesRequest, KnowsWhereAMarkedBlockEnds) {
+  using Places = std::vector<Place>;
+  EXPECT_EQ(MarksOf(Body()), Places());
+  EXPECT_EQ(MarksOf(Body({{"cache_control", {{"type", "ephemeral"}}}})), Places({{kEnd, 0, 5}}));
+  EXPECT_EQ(MarksOf(Body({{"tools", {Marked(Tool("f")), Tool("g")}}})), Places({{0, 0, 5}}));
+  const json system = {Text("x-anthropic-billing-header: a\nb"), Marked(Text("cd"), "1h"),
+                       Text("e")};
+  EXPECT_EQ(MarksOf(Body({{"system", system}, {"tools", {Marked(Tool("f"))}}})),
+            Places({{0, 5, 60}}));
+  const auto said = [](json content) {
+    return json{{{"role", "user"}, {"content", "q"}}, {{"role", "user"}, {"content", content}}};
+  };
+  // Joined to what was said before, with an empty line between.
+  EXPECT_EQ(MarksOf(Body({{"messages", said({Text("ab"), Marked(Text("cd")), Text("e")})}})),
+            Places({{0, 9, 5}}));
+  EXPECT_EQ(MarksOf(Body({{"system", "s"}, {"messages", said({Marked(Text("ab"))})}})),
+            Places({{1, 5, 5}}));
+}
+
+TEST(MessagesRequest, KnowsWhereMarkedCallsAndResultsEnd) {
+  using Places = std::vector<Place>;
+  const auto talk = [](json called, json results) {
+    return Body({{"messages",
+                  {{{"role", "user"}, {"content", "q"}},
+                   {{"role", "assistant"}, {"content", called}},
+                   {{"role", "user"}, {"content", results}}}}});
+  };
+  const json results = {ResultOf("c1"), ResultOf("c2", "long"), Text("t")};
+  // Behind a call, and so behind all of the message.
+  EXPECT_EQ(MarksOf(talk({Text("a"), Marked(Use("c1")), Use("c2")}, results)), Places({{2, 0, 5}}));
+  EXPECT_EQ(MarksOf(talk({Marked(Text("abc")), Use("c1"), Use("c2")}, results)),
+            Places({{1, 3, 5}}));
+  const json calls = {Use("c1"), Use("c2")};
+  EXPECT_EQ(MarksOf(talk(calls, {Marked(ResultOf("c1")), ResultOf("c2"), Text("t")})),
+            Places({{2, 1, 5}}));
+  const json inner = {Text("long"), Marked(Text("er"), "1h")};
+  EXPECT_EQ(MarksOf(talk(calls, {ResultOf("c1"), ResultOf("c2", inner), Marked(Text("t"))})),
+            Places({{3, 8, 60}, {4, 1, 5}}));
+}
+
+TEST(MessagesRequest, TakesFourMarksAtMost) {
+  json system = {Marked(Text("a")), Marked(Text("b")), Marked(Text("c"))};
+  EXPECT_TRUE(Parse(Body({{"system", system}, {"tools", {Marked(Tool("f"))}}})).ok());
+  const auto five = Parse(Body({{"system", system},
+                                {"tools", {Marked(Tool("f"))}},
+                                {"cache_control", {{"type", "ephemeral"}}}}));
+  ASSERT_FALSE(five.ok());
+  EXPECT_EQ(five.status().code(), base::Code::kInvalidArgument);
+  EXPECT_EQ(five.status().message(),
+            "a maximum of 4 blocks with cache_control may be provided; found 5");
+}
+
 TEST(MessagesRequest, TakesNullForAbsent) {
   for (const char* name :
        {"system",      "stream",       "stop_sequences", "temperature",   "top_p",

@@ -10,6 +10,7 @@
 #include "api/json_fields.h"
 #include "api/json_writer.h"
 #include "api/messages_blocks.h"
+#include "api/retention_fields.h"
 #include "api/tool_fields.h"
 
 namespace plumb::api {
@@ -160,6 +161,7 @@ Result<DeclaredTool> ReadMessagesTool(const JsonValue& value, const std::string&
   RETURN_IF_ERROR(CheckCallers(value, path));
   ASSIGN_OR_RETURN(tool.spec.strict, ReadFlag(value, path, "strict"));
   ASSIGN_OR_RETURN(tool.deferred, ReadFlag(value, path, "defer_loading"));
+  ASSIGN_OR_RETURN(tool.mark, ReadCacheMark(value, path));
   return tool;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/json.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "text/chat_input.h"
 
@@ -18,7 +19,8 @@ namespace plumb::api {
 
 struct DeclaredTool {
   text::ToolSpec spec;
-  bool deferred = false;  // not offered until the conversation loads it
+  bool deferred = false;                    // not offered until the conversation loads it
+  std::optional<base::Duration> mark = {};  // of its cache_control
 };
 
 // What the conversation says of a tool, by its name: blocks tool_reference, tool_addition,

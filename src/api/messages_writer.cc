@@ -70,9 +70,15 @@ std::string CallId(uint64_t answer, uint64_t call) {
 
 enum class UsageOf : uint8_t { kMessage, kDelta };  // the latter says nothing of the tier
 
-void WriteUsage(JsonWriter& json, const AnswerUsage& usage, UsageOf of) {
-  json.BeginObject().Key("input_tokens").Uint(usage.prompt_tokens - usage.cached_tokens);
-  json.Key("cache_creation_input_tokens").Uint(0);
+void WriteUsage(JsonWriter& json, const AnswerUsage& usage, const MessagesShape& shape,
+                UsageOf of) {
+  const uint64_t hour = shape.hour_first ? usage.stored_tokens[0] : 0;
+  const uint64_t minutes = usage.stored_tokens[0] + usage.stored_tokens[1] - hour;
+  json.BeginObject().Key("input_tokens");
+  json.Uint(usage.prompt_tokens - usage.cached_tokens - hour - minutes);
+  json.Key("cache_creation_input_tokens").Uint(hour + minutes);
+  json.Key("cache_creation").BeginObject().Key("ephemeral_5m_input_tokens").Uint(minutes);
+  json.Key("ephemeral_1h_input_tokens").Uint(hour).EndObject();
   json.Key("cache_read_input_tokens").Uint(usage.cached_tokens);
   json.Key("output_tokens").Uint(usage.completion_tokens);
   json.Key("output_tokens_details").BeginObject();
@@ -163,7 +169,7 @@ std::string MessagesWriter::Whole(std::span<const SampleAnswer> samples, const A
   json.BeginObject();
   WriteMessage(json, blocks, StopReason(answer.end, calls), answer.end.stop.value_or(""));
   json.Key("usage");
-  WriteUsage(json, Shown(usage), UsageOf::kMessage);
+  WriteUsage(json, Shown(usage), shape_, UsageOf::kMessage);
   if (shape_.reports_edits) WriteEdits(json);
   json.EndObject();
   return out;
@@ -182,7 +188,7 @@ void MessagesWriter::StartStream(std::string& out) {
   json.BeginObject();
   WriteMessage(json, kNoBlocks, "", "");
   json.Key("usage");
-  WriteUsage(json, {.prompt_tokens = shape_.prompt_tokens}, UsageOf::kMessage);
+  WriteUsage(json, {.prompt_tokens = shape_.prompt_tokens}, shape_, UsageOf::kMessage);
   json.EndObject();
   net::AppendSse(out, "message_start", event + '}');
 }
@@ -257,7 +263,7 @@ void MessagesWriter::EndStream(const AnswerUsage& usage, std::string& out) {
   json.BeginObject().Key("stop_reason").String(StopReason(end_, calls_));
   json.Key("stop_sequence").StringOrNull(end_.stop.value_or("")).EndObject();
   json.Key("usage");
-  WriteUsage(json, Shown(usage), UsageOf::kDelta);
+  WriteUsage(json, Shown(usage), shape_, UsageOf::kDelta);
   if (shape_.reports_edits) WriteEdits(json);
   net::AppendSse(out, "message_delta", event + '}');
   net::AppendSse(out, "message_stop", R"({"type":"message_stop"})");

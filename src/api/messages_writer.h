@@ -19,6 +19,8 @@ struct MessagesShape {
   bool show_thinking = true;  // false: a block of thinking is empty, its signature carries it
   bool warm_only = false;     // what is generated is thrown away
   bool reports_edits = false;
+  bool hour_first = false;  // AnswerUsage::stored_tokens: the first ones are kept for an hour, not
+                            // 5 minutes; the second ones never are
 };
 
 class MessagesWriter final : public AnswerWriter {

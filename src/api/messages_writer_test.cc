@@ -122,6 +122,21 @@ TEST(MessagesWriter, CountsWhatWasCachedApart) {
   EXPECT_EQ(usage["output_tokens"], 12);
 }
 
+TEST(MessagesWriter, CountsWhatWasStoredByItsTime) {
+  const SampleAnswer answer{.parts = kParts, .logprobs = {}, .end = End()};
+  AnswerUsage stored = kUsage;
+  stored.stored_tokens = {6, 3};
+  for (const bool hour_first : {true, false}) {
+    const MessagesShape shape{.prompt_tokens = 30, .hour_first = hour_first};
+    const json usage = json::parse(Writer(shape).Whole({&answer, 1}, stored))["usage"];
+    EXPECT_EQ(usage["input_tokens"], 1);
+    EXPECT_EQ(usage["cache_creation_input_tokens"], 9);
+    EXPECT_EQ(usage["cache_creation"]["ephemeral_1h_input_tokens"], hour_first ? 6 : 0);
+    EXPECT_EQ(usage["cache_creation"]["ephemeral_5m_input_tokens"], hour_first ? 3 : 9);
+    EXPECT_EQ(usage["cache_read_input_tokens"], 20);
+  }
+}
+
 TEST(MessagesWriter, GivesAnObjectForArgumentsThatAreNone) {
   struct Case {
     std::string arguments;

@@ -13,6 +13,7 @@
 #include "api/reasoning_fields.h"
 #include "api/response_format.h"
 #include "api/responses_messages.h"
+#include "api/retention_fields.h"
 
 namespace plumb::api {
 
@@ -228,8 +229,11 @@ Status IgnoreCount(const JsonValue& value, const std::string& path, Draft&) {
   return ToStatus(ReadInteger(value, path, {0, INT32_MAX}));
 }
 
-Status IgnoreLabel(const JsonValue& value, const std::string& path, Draft&) {
-  return CheckLabel(value, path);
+// How long it is worth keeping what is computed of the prompt.
+Status ReadRetention(const JsonValue& value, const std::string& path, Draft& draft) {
+  ASSIGN_OR_RETURN(const auto mark, ReadPromptRetention(value, path));
+  if (mark) draft.request.cache_marks = {*mark};
+  return base::OkStatus();
 }
 
 Status ReadMetadata(const JsonValue& value, const std::string& path, Draft& draft) {
@@ -281,6 +285,7 @@ constexpr Field kFields[] = {
     {"include", ReadInclude},
     {"text", ReadText},
     {"parallel_tool_calls", ReadParallel},
+    {"prompt_cache_retention", ReadRetention},
     // Honoured where the model's chat format takes them, else refused unless they ask for nothing.
     {"tools", ReadToolList},
     {"tool_choice", KeepToolChoice},
@@ -292,7 +297,6 @@ constexpr Field kFields[] = {
     {"prompt_cache_key", ReadTo<&Draft::cache_key>},
     {"truncation", ReadTruncation},
     // Checked and ignored.
-    {"prompt_cache_retention", IgnoreLabel},
     {"prompt_cache_options", IgnoreObject},
     {"client_metadata", IgnoreObject},
     {"max_tool_calls", IgnoreCount},

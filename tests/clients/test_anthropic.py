@@ -63,7 +63,8 @@ def test_count_is_what_an_answer_reports(messages):
     blocks = {"system": [{"type": "text", "text": "Be brief.", **cached}]}
     count = messages.count_tokens(model=MODEL, messages=QUESTION, **blocks).input_tokens
     usage = ask(messages, **blocks).usage
-    assert count == usage.input_tokens + usage.cache_read_input_tokens
+    stored = usage.cache_creation_input_tokens
+    assert count == usage.input_tokens + usage.cache_read_input_tokens + stored
     longer = [{"role": "user", "content": QUESTION[0]["content"] + " Please."}]
     assert messages.count_tokens(model=MODEL, messages=longer, **blocks).input_tokens > count
 
@@ -84,6 +85,19 @@ def test_a_second_turn_reads_from_the_cache(messages):
     second = ask(messages, system="You answer questions. " * 100, messages=turns)
     assert second.usage.cache_read_input_tokens > 0
     assert second.usage.cache_creation_input_tokens == 0
+
+
+def test_a_marked_prompt_is_counted_as_stored_then_as_read(messages):
+    hour = {"type": "ephemeral", "ttl": "1h"}
+    system = [{"type": "text", "text": "You know all capitals. " * 100, "cache_control": hour}]
+    first = ask(messages, system=system).usage
+    assert first.cache_creation_input_tokens > 0
+    assert first.cache_creation.ephemeral_1h_input_tokens == first.cache_creation_input_tokens
+    assert first.cache_creation.ephemeral_5m_input_tokens == 0
+    turns = [{"role": "user", "content": "What is the capital of Italy?"}]
+    second = ask(messages, system=system, messages=turns).usage
+    assert second.cache_read_input_tokens >= first.cache_creation_input_tokens
+    assert second.cache_creation_input_tokens == 0
 
 
 def test_a_model_without_thoughts_takes_a_budget(messages):

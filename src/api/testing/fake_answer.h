@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/testing/fake_cache.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "base/unit_vector.h"
@@ -54,6 +55,7 @@ struct FakeSample {
         matcher(std::move(stops)) {}
   FakeAnswer answer;
   std::vector<std::string> stop_strings;
+  FakeCache::Use cache_use = {};
   text::Detokenizer detokenizer;
   text::StopMatcher matcher;
   size_t events = 0;
@@ -75,7 +77,8 @@ inline void FinishSample(const engine::Request& request, FakeSample& sample,
       .stop = {},
       .prompt_tokens = static_cast<uint32_t>(request.prompt.size()),
       .completion_tokens = sample.sent,
-      .cached_tokens = 0,
+      .cached_tokens = sample.cache_use.cached_tokens,
+      .stored_tokens = sample.cache_use.stored_tokens,
       .weights_version = good || sample.sent > 0 ? 1u : 0u,
   };
 }

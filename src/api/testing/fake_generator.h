@@ -49,8 +49,10 @@ class FakeGenerator final : public engine::Generator {
     last_request_ = request;
     const uint64_t key = static_cast<uint64_t>(request.id);
     Live live{.request = std::move(request), .sink = &sink, .samples = {}, .cancelled = false};
+    const FakeCache::Use use = cache_.Take(live.request);
     for (uint32_t i = 0; i < live.request.samples; ++i) {
       live.samples.emplace_back(script_(live.request, i), tokenizer_, live.request.sampling.stop);
+      live.samples.back().cache_use = use;
     }
     live_.emplace(key, std::move(live));
     live_most_ = std::max(live_most_, live_.size());
@@ -248,6 +250,7 @@ class FakeGenerator final : public engine::Generator {
   mutable base::Mutex mutex_;
   base::Condition changed_;
   std::map<uint64_t, Live> live_ GUARDED_BY(mutex_);
+  FakeCache cache_ GUARDED_BY(mutex_);
   base::Status refusal_ GUARDED_BY(mutex_);
   engine::Request last_request_ GUARDED_BY(mutex_){};
   size_t submitted_ GUARDED_BY(mutex_) = 0, cancels_ GUARDED_BY(mutex_) = 0;
