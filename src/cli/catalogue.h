@@ -26,7 +26,7 @@ struct CatalogueEntry {
   std::string_view description;
   std::string_view file;     // name in the cache; empty of one that is shipped, which is a folder
   std::string_view licence;  // SPDX, or its name
-  std::string_view sha256;   // of the content (cli/model_store.h, ContentHash), lower-case hex
+  std::string_view sha256;   // of the content (cli/content_hash.h), lower-case hex
   uint64_t size;             // of what is hashed
   bool shipped = false;      // comes with plumb; what follows is of packages, and empty
   uint64_t download_size;    // of all wheels

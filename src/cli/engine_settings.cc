@@ -172,6 +172,7 @@ base::Result<EngineModels> LocateEngineModels(const EngineSettings& settings,
   ASSIGN_OR_RETURN(const SpeculationChoice speculation, ParseSpeculation(settings.speculation));
   EngineModels models;
   ASSIGN_OR_RETURN(models.target, LocateEngineModel(settings, variables));
+  ASSIGN_OR_RETURN(models.cache_folder, CacheFolder(variables));
   if (speculation.draft_model.empty()) return models;
   auto draft = LocateModel(speculation.draft_model, !settings.no_pull, variables);
   if (!draft.ok()) return NamingFlag(draft.status(), "--speculation");

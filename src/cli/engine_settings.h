@@ -61,6 +61,7 @@ base::Result<ModelReference> LocateEngineModel(const EngineSettings& settings,
 struct EngineModels {
   ModelReference target;
   std::optional<ModelReference> draft;
+  std::string cache_folder;  // for what is known of their files; empty: none
 };
 base::Result<EngineModels> LocateEngineModels(const EngineSettings& settings,
                                               const VariableReader& variables);

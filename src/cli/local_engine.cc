@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/content_hash.h"
 #include "cli/format.h"
 #include "cli/model_memory.h"
 #include "cli/report.h"
@@ -23,12 +24,27 @@ namespace {
 // Rows of a step with logits: one for each sequence, and some for guesses.
 constexpr uint32_t kLogitsRowsMin = 64;
 
-// By the catalogue, where a pull has compared it; else by every byte of the files.
-base::Result<std::string> KnownHash(const ModelReference& reference) {
+// By the catalogue, where a pull has compared it; else by every byte of the files, with a progress
+// line when some must be read.
+base::Result<std::string> ContentOf(const ModelReference& reference, const KeptDigests& kept,
+                                    const base::Clock& clock, tensor::ThreadPool& pool,
+                                    const ProgressOutput& output) {
   if (reference.entry != nullptr && !reference.entry->shipped) {
     return std::string(reference.entry->sha256);
   }
-  return ContentHash(reference.path);
+  Progress progress(clock, output, "fingerprint", ProgressUnit::kBytes);
+  const std::string label = "fingerprint " + reference.id;
+  const auto known =
+      FindContentHash(reference.path, kept, clock, pool,
+                      {.on_start = [&](uint64_t total) { progress.Start(label, 0, total); },
+                       .on_progress = [&](uint64_t done) { progress.Update(done); }});
+  progress.Finish();
+  if (!known.ok()) return InModel(reference, known.status());
+  if (!known->kept.ok()) {
+    output.write("note: the next start reads the model's files again: " + known->kept.message() +
+                 "\n");
+  }
+  return known->content;
 }
 
 std::string FingerprintOf(const std::string& content, const std::string& numerics_id) {
@@ -87,7 +103,8 @@ base::Result<std::unique_ptr<LocalEngine>> LocalEngine::Load(EngineModels models
                                                              const EngineSettings& settings,
                                                              const Surroundings& surroundings,
                                                              const ProgressOutput& output) {
-  std::unique_ptr<LocalEngine> local(new LocalEngine(settings));
+  std::unique_ptr<LocalEngine> local(
+      new LocalEngine(settings, surroundings.clock, models.cache_folder));
   RETURN_IF_ERROR(local->LoadParts(std::move(models), surroundings, output));
   local->engine_->Start();
   return local;
@@ -114,7 +131,7 @@ base::Status LocalEngine::LoadParts(EngineModels models, const Surroundings& sur
   RETURN_IF_ERROR(CheckFits(reference, **file));
   ASSIGN_OR_RETURN(target_.model, LoadWithProgress(reference, **file, OptionsToLoad(),
                                                    surroundings.clock, output));
-  ASSIGN_OR_RETURN(target_.content, KnownHash(reference));
+  ASSIGN_OR_RETURN(target_.content, ContentOf(reference, kept_, clock_, *pool_, output));
   target_.fingerprint = FingerprintOf(target_.content, target_.model->info().numerics_id);
   grammars_ = std::make_unique<text::GrammarCompiler>(*text_.tokenizer);
 
@@ -238,7 +255,7 @@ base::Status LocalEngine::Replace(
   auto loaded = model::LoadModel(**file, options);
   if (!loaded.ok()) return InModel(fresh.reference, NamingReplay(loaded.status()));
   fresh.model = std::move(loaded).value();
-  ASSIGN_OR_RETURN(fresh.content, KnownHash(fresh.reference));
+  ASSIGN_OR_RETURN(fresh.content, ContentOf(fresh.reference, kept_, clock_, loader, NoProgress()));
   fresh.fingerprint = FingerprintOf(fresh.content, fresh.model->info().numerics_id);
   if (fresh.model->info().numerics_id != target_.model->info().numerics_id) {
     return base::InvalidArgument("model", "its arithmetic is another; restart with it instead");

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "cli/arithmetic.h"
 #include "cli/engine_settings.h"
+#include "cli/kept_digests.h"
 #include "cli/model_store.h"
 #include "cli/model_text.h"
 #include "cli/progress.h"
@@ -77,7 +78,9 @@ class LocalEngine {
     std::string fingerprint;
   };
 
-  explicit LocalEngine(const EngineSettings& settings) : settings_(settings) {}
+  LocalEngine(const EngineSettings& settings, const base::Clock& clock,
+              const std::string& cache_folder)
+      : settings_(settings), clock_(clock), kept_(cache_folder) {}
   base::Status LoadParts(EngineModels models, const Surroundings& surroundings,
                          const ProgressOutput& output);
   base::Status LoadDraft(const ModelReference& reference, model::LoadOptions options,
@@ -90,6 +93,8 @@ class LocalEngine {
 
   // In order of construction.
   const EngineSettings settings_;
+  const base::Clock& clock_;
+  const KeptDigests kept_;  // of the files of models
   const tensor::KernelTable* kernels_ = nullptr;
   Arithmetic arithmetic_;
   uint64_t kv_memory_ = 0;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "cli/content_hash.h"
 #include "cli/format.h"
 #include "cli/model_check.h"
 #include "cli/model_pull.h"
@@ -75,8 +76,9 @@ base::Status RunInspect(const ModelStore& store, const ModelCommand& command) {
 base::Status VerifyOne(const ModelReference& reference) {
   const base::SystemClock clock;
   Progress progress(clock, ErrorTerminal(), reference.id, ProgressUnit::kBytes);
-  if (reference.entry != nullptr) progress.Start(reference.id, 0, reference.entry->size);
-  const auto digest = ContentHash(reference.path, [&](uint64_t done) { progress.Update(done); });
+  const auto digest = ContentHash(
+      reference.path, {.on_start = [&](uint64_t total) { progress.Start(reference.id, 0, total); },
+                       .on_progress = [&](uint64_t done) { progress.Update(done); }});
   progress.Finish();
   if (!digest.ok()) return InModel(reference, digest.status());
   if (reference.entry != nullptr && *digest != reference.entry->sha256) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "cli/format.h"
-#include "cli/sha256.h"
 #include "cli/suggest.h"
 #include "model/hf_folder.h"
 
@@ -107,27 +106,6 @@ base::Status InModel(const ModelReference& reference, const base::Status& status
                    : "; delete it and run 'plumb model pull " + reference.id + "'";
   }
   return base::Status(code, std::move(message)).WithField(status.field());
-}
-
-base::Result<std::string> ContentHash(const std::string& path,
-                                      const std::function<void(uint64_t)>& on_progress) {
-  std::error_code error;
-  if (!fs::is_directory(path, error)) return Sha256OfFile(path, on_progress);
-  ASSIGN_OR_RETURN(const model::HfFolder folder, model::HfFolder::Open(path));
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, folder.FileNames());
-  Sha256 hash;
-  uint64_t before = 0;  // bytes of the files hashed so far
-  for (const std::string& name : names) {
-    ASSIGN_OR_RETURN(const std::string file, folder.PathOf(name));
-    uint64_t size = 0;
-    ASSIGN_OR_RETURN(const std::string digest, Sha256OfFile(file, [&](uint64_t done) {
-                       size = done;
-                       if (on_progress) on_progress(before + done);
-                     }));
-    before += size;
-    hash.Update(name + " " + digest + "\n");
-  }
-  return hash.Finish();
 }
 
 }  // namespace plumb::cli

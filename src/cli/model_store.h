@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -66,11 +65,5 @@ base::Result<ModelReference> ResolveModel(const ModelStore& store, std::string_v
 // may cure it behind. What is wrong with a file is kCorrupt, never wrong usage; only an option of
 // ours out of its range ("context_max", "rows_max") stays kInvalidArgument. Ok stays ok.
 base::Status InModel(const ModelReference& reference, const base::Status& status);
-
-// SHA-256 of the model's bytes: of its file, or of the names and hashes of a folder's files (those
-// of model::HfFolder::FileNames). `on_progress` gets the bytes hashed so far. kNotFound, kCorrupt,
-// kInternal: a file that cannot be read; of a folder, the message names the file alone.
-base::Result<std::string> ContentHash(const std::string& path,
-                                      const std::function<void(uint64_t)>& on_progress = {});
 
 }  // namespace plumb::cli
