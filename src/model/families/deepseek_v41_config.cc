@@ -1,12 +1,12 @@
 // model/families/deepseek_v41_config.cc
-// Fields by their tables, then what holds between them. Any key of config.json must stand in one of
-// the tables: an unknown one could be a feature that changes every answer.
+// Fields by their tables, then what holds between them. Any key of an object of config.json must
+// stand in one of that object's tables: an unknown one could be a feature that changes every
+// answer.
 #include "model/families/deepseek_v41_config.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <utility>
 
@@ -33,22 +33,22 @@ std::string Printable(std::string_view text, size_t max) {
   return shown;
 }
 
-bool IsKnown(std::string_view key) {
-  const auto in = [&](const auto& fields) {
-    return std::any_of(std::begin(fields), std::end(fields),
-                       [&](const auto& field) { return key == field.key; });
+constexpr auto In = [](std::string_view key, const auto&... tables) {
+  const auto name = [](const auto& row) -> std::string_view {
+    if constexpr (requires { row.key; }) {
+      return row.key;
+    } else {
+      return row;
+    }
   };
-  const auto named = [&](const auto& names) {
-    return std::find(std::begin(names), std::end(names), key) != std::end(names);
-  };
-  return key.starts_with('_') || in(kCounts) || in(kCandidateCounts) || in(kEngramCounts) ||
-         in(kDraftCounts) || in(kReals) || in(kFixed) || named(kOtherKeys) || named(kHarmless);
-}
+  return (std::ranges::any_of(tables, [&](const auto& row) { return key == name(row); }) || ...);
+};
 
 // Null and false are how a file says that it lacks a feature.
-Status RefuseUnknown(const HfObject& object, const json& keys) {
+template <typename... Tables>
+Status RefuseUnknown(const HfObject& object, const json& keys, const Tables&... known) {
   for (const auto& [key, value] : keys.items()) {
-    if (IsKnown(key) || value.is_null() || value == json(false)) continue;
+    if (In(key, known...) || value.is_null() || value == json(false)) continue;
     return object.Refused(Printable(key, 80).c_str(),
                           "is not known here and might change the arithmetic");
   }
@@ -74,8 +74,10 @@ class ConfigReader {
 
   Result<DeepseekConfig> Run(std::string_view name) {
     c_.name = Printable(name, 128);
-    RETURN_IF_ERROR(RefuseUnknown(top_, top_json_));
-    RETURN_IF_ERROR(RefuseUnknown(text_, text_json_));
+    RETURN_IF_ERROR(RefuseUnknown(top_, top_json_, kTopKeys, kFixed, kHarmless));
+    RETURN_IF_ERROR(RefuseUnknown(text_, text_json_, kTextKeys, kCounts, kCandidateCounts,
+                                  kEngramCounts, kDraftCounts, kDraftKeys, kReals, kFixed,
+                                  kHarmless));
     RETURN_IF_ERROR(CheckFixed(top_, kFixed));
     RETURN_IF_ERROR(CheckFixed(text_, kFixed));
     RETURN_IF_ERROR(Quantisation());
@@ -166,6 +168,7 @@ Status ConfigReader::Quantisation() const {
   const json* found = top_.Find(kKey);
   if (found == nullptr || !found->is_object()) return top_.Wrong(kKey, "an object");
   const HfObject object(*found, fmt::format("{}: {}", kFile, kKey));
+  RETURN_IF_ERROR(RefuseUnknown(object, *found, kQuantisation));
   for (const FixedField& field : kQuantisation) {
     const bool may_lack = field.key == std::string_view("fmt");
     if (!may_lack && !object.Has(field.key)) return object.Wrong(field.key, "there");
@@ -195,21 +198,15 @@ Status ConfigReader::Rope() {
   if (!found->is_object()) return text_.Wrong("rope_scaling", "an object");
   const HfObject rope(*found, fmt::format("{}: rope_scaling", kTextFile));
   if (!rope.Has("rope_type") && !rope.Has("type")) return rope.Wrong("rope_type", "there");
+  RETURN_IF_ERROR(RefuseUnknown(rope, *found, kYarn, kYarnReals, kYarnKeys));
   RETURN_IF_ERROR(CheckFixed(rope, kYarn));
-  constexpr std::array<std::string_view, 5> kRead = {
-      "factor", "beta_fast", "beta_slow", "original_max_position_embeddings", "rope_theta"};
-  for (const auto& [key, value] : found->items()) {
-    const bool fixed = std::any_of(std::begin(kYarn), std::end(kYarn),
-                                   [&](const FixedField& field) { return key == field.key; });
-    if (fixed || std::find(kRead.begin(), kRead.end(), key) != kRead.end()) continue;
-    return rope.Refused(Printable(key, 80).c_str(), "is not known here");
-  }
   DeepseekYarn yarn;
-  RETURN_IF_ERROR(Real(rope, "factor", 1, 1e6, yarn.factor));
-  RETURN_IF_ERROR(Real(rope, "beta_fast", 1e-3, 1e6, yarn.beta_fast));
-  RETURN_IF_ERROR(Real(rope, "beta_slow", 1e-3, yarn.beta_fast, yarn.beta_slow));
-  RETURN_IF_ERROR(
-      Real(rope, "original_max_position_embeddings", 1, kContextMax, yarn.original_positions));
+  for (const YarnField& field : kYarnReals) {
+    RETURN_IF_ERROR(Real(rope, field.key, field.min, field.max, yarn.*field.field));
+  }
+  if (yarn.beta_slow > yarn.beta_fast) return rope.Wrong("beta_slow", "at most beta_fast");
+  ASSIGN_OR_RETURN(const auto base, rope.Number("rope_theta"));
+  if (base && *base != c_.rope_base) return rope.Wrong("rope_theta", "text_config's rope_theta");
   c_.yarn = yarn;
   return base::OkStatus();
 }
@@ -223,6 +220,7 @@ Status ConfigReader::Draft() {
   c_.draft_blocks = static_cast<uint32_t>(blocks.value_or(0));
   if (c_.draft_blocks == 0) return base::OkStatus();
   for (const CountField& field : kDraftCounts) RETURN_IF_ERROR(Count(field));
+  for (const char* key : kDraftKeys) RETURN_IF_ERROR(base::ToStatus(text_.Unsigned(key)));
   ASSIGN_OR_RETURN(const auto targets, Layers("dspark_target_layer_ids"));
   c_.draft_targets.assign(targets.begin(), targets.end());
   return base::OkStatus();
@@ -353,7 +351,6 @@ Status ConfigReader::Images() {
   ASSIGN_OR_RETURN(const auto image, top_.Unsigned("image_token_id"));
   if (image && *image >= c_.vocabulary) return top_.Wrong("image_token_id", "below vocab_size");
   c_.image_token = image ? static_cast<uint32_t>(*image) : kNoToken;
-  c_.has_vision = top_.Has("vision_config");
   return base::OkStatus();
 }
 

@@ -93,7 +93,6 @@ struct DeepseekConfig {
   uint32_t draft_experts = 0;
   uint32_t draft_rank = 0;              // dspark_markov_rank
   std::vector<uint32_t> draft_targets;  // layers whose inputs the draft blocks see
-  bool has_vision = false;              // not computed yet
 
   // Places of the layers that own keys and values, in order.
   std::vector<uint32_t> KvSources() const;

@@ -1,13 +1,16 @@
 // model/families/deepseek_v41_config_test.cc: the released config's numbers, and every field that
-// is out of range, contradicts another or asks for what is not built, by name.
+// is out of range, contradicts another or asks for what is not built, by name; every known key.
 #include "model/families/deepseek_v41_config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
+#include "model/families/deepseek_v41_fields.h"
 #include "model/families/deepseek_v41_released.h"
 #include "model/families/deepseek_v41_tiny.h"
 
@@ -15,9 +18,11 @@ namespace plumb::model {
 namespace {
 
 using base::Code;
+using base::Status;
 using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 json Released() { return json::parse(kDeepseekReleasedConfig); }
 
@@ -52,7 +57,6 @@ TEST(DeepseekConfig, ReadsTheReleasedModel) {
   EXPECT_EQ(c.image_token, 129264u);
   EXPECT_EQ(c.draft_blocks, 3u);
   EXPECT_THAT(c.draft_targets, ElementsAre(37, 38, 39));
-  EXPECT_TRUE(c.has_vision);
   EXPECT_THAT(c.KvSources(), ElementsAre(2, 8, 14, 20));
 }
 
@@ -97,7 +101,6 @@ TEST(DeepseekConfig, ReadsSmallShapes) {
     EXPECT_EQ(c->candidate_source, features ? 3u : kNoLayer);
     EXPECT_EQ(c->engram_layers.size(), features ? 1u : 0u);
     EXPECT_EQ(c->draft_blocks, features ? 1u : 0u);
-    EXPECT_EQ(c->has_vision, features);
   }
 }
 
@@ -206,6 +209,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"/text_config/num_hash_layers", "3", kNot, "num_hash_layers"},
         Case{"/text_config/attn_soft_cap", "50.0", kNot, "attn_soft_cap is not known"},
         Case{"/new_arithmetic", "{}", kNot, "new_arithmetic is not known"},
+        Case{"/text_config/_new_arithmetic", "1", kNot, "_new_arithmetic is not known"},
+        Case{"/text_config/rope_scaling/rope_theta", "160000", kBad, "text_config's rope_theta"},
+        Case{"/text_config/rope_scaling/_x", "1", kNot, "rope_scaling: _x is not known"},
+        Case{"/quantization_config/packing", "\"odd_first\"", kNot, "packing is not known"},
+        Case{"/quantization_config/modules_to_not_convert", "[]", kNot, "modules_to_not_convert"},
         Case{"/text_config/rope_scaling/rope_type", "\"linear\"", kNot, "rope_type"},
         Case{"/text_config/rope_scaling/mscale", "0.7", kNot, "mscale"},
         Case{"/text_config/rope_scaling/low_freq_factor", "1", kNot, "low_freq_factor"},
@@ -217,6 +225,81 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"/quantization_config/expert_dtype", "", kBad, "expert_dtype"},
         Case{"/architectures", "[\"LlamaForCausalLM\"]", kNot, "architectures"},
         Case{"/text_config", "", kBad, "text_config"}));
+
+// Every key of a table is read where it stands, so that none is taken and then forgotten: a value
+// that fits none of them is refused by name. Elsewhere the key is unknown.
+class EveryKey : public testing::Test {
+ protected:
+  template <typename Table>
+  static std::vector<std::string> KeysOf(const Table& table) {
+    std::vector<std::string> keys;
+    for (const auto& row : table) {
+      if constexpr (requires { row.key; }) {
+        keys.emplace_back(row.key);
+      } else {
+        keys.emplace_back(row);
+      }
+    }
+    return keys;
+  }
+  static Status With(const std::string& object, const std::string& key, const json& value) {
+    json config = Released();
+    config[json::json_pointer(object + "/" + key)] = value;
+    return ReadDeepseekConfig(config.dump(), "").status();
+  }
+  // Those of the tables' keys for which the error does not hold `text` behind the key.
+  template <typename... Tables>
+  static std::vector<std::string> Taken(const std::string& object, const json& value,
+                                        const std::string& text, const Tables&... tables) {
+    std::vector<std::string> taken;
+    for (const auto& keys : {KeysOf(tables)...}) {
+      for (const std::string& key : keys) {
+        const Status status = With(object, key, value);
+        const bool named = status.field().find(key) != std::string::npos;
+        if (status.ok() || !named || status.message().find(key + text) == std::string::npos) {
+          taken.push_back(key + ": " + status.ToString());
+        }
+      }
+    }
+    return taken;
+  }
+};
+
+TEST_F(EveryKey, IsReadWhereItStands) {
+  const json no_value = {{"no", "value"}};
+  EXPECT_THAT(Taken("/text_config", no_value, "", kTextKeys, kCounts, kCandidateCounts,
+                    kEngramCounts, kDraftCounts, kDraftKeys, kReals, kFixed),
+              IsEmpty());
+  EXPECT_THAT(Taken("/text_config/rope_scaling", no_value, "", kYarn, kYarnReals, kYarnKeys),
+              IsEmpty());
+  EXPECT_THAT(Taken("/quantization_config", no_value, "", kQuantisation), IsEmpty());
+  EXPECT_THAT(Taken("", no_value, "", kFixed,
+                    std::to_array({"image_token_id", "quantization_config", "text_config"})),
+              IsEmpty());
+}
+
+TEST_F(EveryKey, IsUnknownElsewhere) {
+  constexpr const char* kUnknown = " is not known here";
+  EXPECT_THAT(Taken("", 1, kUnknown, kTextKeys, kCounts, kCandidateCounts, kEngramCounts,
+                    kDraftCounts, kDraftKeys, kReals, kYarn, kYarnReals, kQuantisation),
+              IsEmpty());
+  EXPECT_THAT(Taken("/text_config", 1, kUnknown, kTopKeys, kYarn, kYarnReals, kQuantisation),
+              IsEmpty());
+  EXPECT_THAT(Taken("/text_config/rope_scaling", 1, kUnknown, kCounts, kHarmless, kQuantisation),
+              IsEmpty());
+  EXPECT_THAT(Taken("/quantization_config", 1, kUnknown, kHarmless, kYarn, kCounts), IsEmpty());
+  for (const char* object :
+       {"", "/text_config", "/text_config/rope_scaling", "/quantization_config"}) {
+    EXPECT_THAT(Taken(object, 1, kUnknown, std::to_array({"anything_new", "_anything_new", "__"})),
+                IsEmpty());
+  }
+}
+
+TEST_F(EveryKey, RopeThetaMayStandTwiceWithOneValue) {
+  EXPECT_TRUE(With("/text_config/rope_scaling", "rope_theta", 10000).ok());
+  EXPECT_THAT(With("/text_config/rope_scaling", "rope_theta", "x").message(),
+              HasSubstr("rope_scaling: rope_theta is not a number"));
+}
 
 TEST(DeepseekConfig, RefusesWhatIsNoJson) {
   EXPECT_EQ(ReadDeepseekConfig("{", "").status().code(), Code::kCorrupt);

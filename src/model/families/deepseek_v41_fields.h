@@ -1,8 +1,9 @@
 // model/families/deepseek_v41_fields.h
 // The keys of a DeepSeek-V4.1 config.json, as tables: counts and their ranges, numbers, fields of
-// which one value is computed, and keys that change nothing. Ranges hold the released model and
-// tiny ones; what is a multiple of 32 is so because blocks and groups of the stored formats are.
-// Internal to deepseek_v41_config.cc.
+// which one value is computed, and keys that change nothing. A key is known in the object whose
+// table it stands in, nowhere else. Ranges hold the released model and tiny ones; what is a
+// multiple of 32 is so because blocks and groups of the stored formats are. Internal to
+// deepseek_v41_config.cc.
 #pragma once
 
 #include <cstdint>
@@ -73,6 +74,19 @@ constexpr RealField kReals[] = {
     {"hc_eps", &DeepseekConfig::hyper_epsilon, 1e-30, 1},
 };
 
+struct YarnField {
+  const char* key;
+  double DeepseekYarn::* field;
+  double min;
+  double max;
+};
+constexpr YarnField kYarnReals[] = {
+    {"factor", &DeepseekYarn::factor, 1, 1e6},
+    {"beta_fast", &DeepseekYarn::beta_fast, 1e-3, 1e6},
+    {"beta_slow", &DeepseekYarn::beta_slow, 1e-3, 1e6},
+    {"original_max_position_embeddings", &DeepseekYarn::original_positions, 1, kContextMax},
+};
+
 // Fields with one value that is computed; each may be left out.
 struct FixedField {
   const char* key;
@@ -106,9 +120,10 @@ constexpr FixedField kYarn[] = {
     {"rope_type", "\"yarn\""}, {"type", "\"yarn\""}, {"mscale", "1"},
     {"mscale_all_dim", "1"},   {"truncate", "true"}, {"attention_factor", "1"},
 };
+constexpr const char* kYarnKeys[] = {"rope_theta"};  // text_config's once more
 
-// Read one by one, or used by the draft blocks alone.
-constexpr const char* kOtherKeys[] = {
+// Of text_config, read one by one.
+constexpr const char* kTextKeys[] = {
     "rope_theta",
     "compress_rope_theta",
     "rope_scaling",
@@ -122,16 +137,26 @@ constexpr const char* kOtherKeys[] = {
     "engram_vocab_size",
     "num_nextn_predict_layers",
     "dspark_target_layer_ids",
+};
+// Integers that the draft blocks alone will use.
+constexpr const char* kDraftKeys[] = {
     "dspark_block_size",
     "dspark_noise_token_id",
     "dspark_num_experts_per_tok",
+};
+// Of the file itself. What is in vision_config is for images alone, which are not computed yet.
+constexpr const char* kTopKeys[] = {
     "quantization_config",
     "text_config",
     "vision_config",
     "image_token_id",
 };
-// Say how a model was trained, stored or named, or how transformers runs it.
+// Of both: say how a model was trained, stored or named, or how transformers runs it.
 constexpr const char* kHarmless[] = {
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+    "_commit_hash",
+    "_name_or_path",
     "architectures",
     "attention_dropout",
     "auto_map",
