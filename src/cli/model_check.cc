@@ -2,13 +2,16 @@
 // Two opinions, of weights and of text, behind cli/model_check.h.
 #include "cli/model_check.h"
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/thread.h"
 #include "cli/model_text.h"
 #include "engine/vocabulary.h"
+#include "model/deepseek_checkpoint.h"
 #include "model/families/deepseek_v41_classes.h"
 #include "model/families/deepseek_v41_config.h"
 #include "model/families/engram.h"
@@ -55,7 +58,12 @@ base::Status CheckText(const model::Checkpoint& file) {
 }  // namespace
 
 base::Result<model::Inspection> Examine(const ModelReference& reference) {
-  const auto file = model::OpenModelFile(reference.path);
+  auto file = model::OpenModelFile(reference.path);
+  if (!file.ok()) {
+    // Of this family config.json says all that people ask before they download the weights.
+    auto numbers = model::DeepseekCheckpoint::OpenNumbers(reference.path);
+    if (numbers.ok()) file = std::unique_ptr<model::Checkpoint>(std::move(numbers).value());
+  }
   if (!file.ok()) return InModel(reference, file.status());
   base::Result<model::Inspection> inspection = model::Inspect(**file);
   if (!inspection.ok()) return InModel(reference, inspection.status());

@@ -54,16 +54,22 @@ std::string Mix(const model::Inspection& inspection) {
   return text;
 }
 
+// Where weights lie beside the file's numbers; of DeepSeek-V4.1 they may be elsewhere still.
+bool HasWeights(const model::Inspection& found) { return found.tensors != 0; }
+
 std::string RunsHere(const InspectView& view) {
   const model::Inspection& found = view.inspection;
-  if (!found.unsupported.ok()) {
+  if (!found.unsupported.ok() && HasWeights(found)) {
     return "no: " + Printable(found.unsupported.message(), kTextBytesMax);
   }
-  if (!found.deepseek || HeldInMemory(*found.deepseek, view.machine)) return "yes";
-  return fmt::format(
-      "hardly: its {} of weights would be read from the disk again and again, for "
-      "want of memory ({})",
-      FormatBytes(found.deepseek->weight_bytes), FormatBytes(view.machine.memory_bytes));
+  const std::string then =
+      HasWeights(found) ? "" : "not yet: " + found.unsupported.message() + "; with them ";
+  if (!found.deepseek || HeldInMemory(*found.deepseek, view.machine)) return then + "yes";
+  return then + fmt::format(
+                    "hardly: its {} of weights would be read from the disk again and again, for "
+                    "want of memory ({})",
+                    FormatBytes(found.deepseek->weight_bytes),
+                    FormatBytes(view.machine.memory_bytes));
 }
 
 }  // namespace
@@ -106,17 +112,20 @@ std::string InspectText(const InspectView& view) {
     text += fmt::format("{:<14} {}\n", label, value);
   };
   line("model", view.reference.id);
-  line("file", fmt::format("{} ({}, {})", view.reference.path, FormatBytes(found.file_bytes),
-                           found.format));
+  line("file",
+       fmt::format("{} ({}{})", view.reference.path,
+                   HasWeights(found) ? FormatBytes(found.file_bytes) + ", " : "", found.format));
   if (view.reference.entry != nullptr) line("licence", std::string(view.reference.entry->licence));
   line("architecture", Printable(config.architecture, kTextBytesMax));
   line("name", Printable(config.name, kTextBytesMax));
-  line("parameters", fmt::format("{} in {} tensors", FormatCount(found.parameters), found.tensors));
+  line("parameters",
+       FormatCount(found.parameters) +
+           (HasWeights(found) ? fmt::format(" in {} tensors", found.tensors) : ", by config.json"));
   line("shape",
        fmt::format("{} layers, width {}, feed-forward {}, {} heads of {} ({} for keys and values)",
                    config.layers, config.embedding, config.feed_forward, config.heads,
                    config.head_dim, config.kv_heads));
-  line("quantisation", Mix(found));
+  if (HasWeights(found)) line("quantisation", Mix(found));
   line("context", fmt::format("{} tokens", config.context_max));
   line("tokenizer", Tokenizer(found));
   const model::MemoryNeed& need = found.memory;

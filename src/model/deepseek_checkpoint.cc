@@ -21,6 +21,7 @@ using base::Status;
 namespace {
 
 constexpr std::string_view kPrefix = "model.";
+constexpr std::string_view kSingleFile = "model.safetensors";
 // As large as a vocabulary may be, with seven digits and a comma for each.
 constexpr uint64_t kTokenMapBytesMax = 16u << 20;
 
@@ -60,13 +61,29 @@ GgufTensor ViewOf(const SafetensorsTensor& stored) {
 }  // namespace
 
 Result<std::unique_ptr<DeepseekCheckpoint>> DeepseekCheckpoint::Open(const std::string& path) {
+  return Open(path, Weights::kNeeded);
+}
+
+Result<std::unique_ptr<DeepseekCheckpoint>> DeepseekCheckpoint::OpenNumbers(
+    const std::string& path) {
+  return Open(path, Weights::kMayLack);
+}
+
+Result<std::unique_ptr<DeepseekCheckpoint>> DeepseekCheckpoint::Open(const std::string& path,
+                                                                     Weights weights) {
   ASSIGN_OR_RETURN(const HfFolder folder, HfFolder::Open(path));
   std::string config;
   ASSIGN_OR_RETURN(const HfTextFiles text, folder.TextFiles(config));
   ASSIGN_OR_RETURN(const auto token_map,
                    folder.ReadIfAny("engram_token_map.json", kTokenMapBytesMax));
-  ASSIGN_OR_RETURN(auto files, folder.OpenWeights());
-  return Assemble(folder.Name(), text, token_map, std::move(files));
+  auto files = folder.OpenWeights();
+  if (files.ok()) return Assemble(folder.Name(), text, token_map, std::move(files).value());
+  // A file that the index lists; or neither an index nor the one file.
+  const Status& status = files.status();
+  const bool lack = status.code() == base::Code::kNotFound ||
+                    (status.field() == kSingleFile && !folder.PathOf(kSingleFile).ok());
+  if (weights == Weights::kNeeded || !lack) return status;
+  return Assemble(folder.Name(), text, token_map, {});
 }
 
 Result<std::unique_ptr<DeepseekCheckpoint>> DeepseekCheckpoint::Assemble(
@@ -131,6 +148,7 @@ std::string DeepseekCheckpoint::FileOf(const GgufTensor& tensor) const {
 }
 
 std::string DeepseekCheckpoint::Format() const {
+  if (files_->empty()) return "config.json without weights";
   return fmt::format("safetensors, {} file{}", files_->size(), files_->size() == 1 ? "" : "s");
 }
 

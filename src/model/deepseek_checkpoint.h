@@ -28,6 +28,9 @@ class DeepseekCheckpoint final : public Checkpoint {
   // The errors of HfFolder, ReadDeepseekConfig and ReadHfText; kCorrupt: a tensor occurs with and
   // without the prefix. Messages hold no path.
   static base::Result<std::unique_ptr<DeepseekCheckpoint>> Open(const std::string& folder);
+  // For Inspect alone: without tensors where config.json is there and the weights are not, or not
+  // all of them. Else as Open.
+  static base::Result<std::unique_ptr<DeepseekCheckpoint>> OpenNumbers(const std::string& folder);
   // From parts at hand; `name` becomes general.name, `token_map` is engram_token_map.json.
   static base::Result<std::unique_ptr<DeepseekCheckpoint>> Assemble(
       std::string_view name, const HfTextFiles& text, const std::optional<std::string>& token_map,
@@ -48,7 +51,11 @@ class DeepseekCheckpoint final : public Checkpoint {
  private:
   using Files = std::vector<std::unique_ptr<Safetensors>>;
 
+  enum class Weights : uint8_t { kNeeded, kMayLack };
+
   DeepseekCheckpoint() = default;
+  static base::Result<std::unique_ptr<DeepseekCheckpoint>> Open(const std::string& folder,
+                                                                Weights weights);
   base::Status TakeTensors();
 
   std::shared_ptr<const Files> files_;

@@ -173,7 +173,13 @@ Result<Inspection> Inspect(const Checkpoint& gguf) {
       ASSIGN_OR_RETURN(const DeepseekConfig config, ReadDeepseekConfig(gguf));
       result.deepseek = NeedOf(config);
       result.memory = DeepseekMemory(config, *result.deepseek);
-      result.unsupported = CheckDeepseekTensors(gguf, config);
+      if (gguf.tensors().empty()) {
+        result.parameters = result.deepseek->parameters;
+        result.unsupported =
+            base::NotFound("the folder has no weights, or not all of them").WithField("model");
+      } else {
+        result.unsupported = CheckDeepseekTensors(gguf, config);
+      }
       break;
     }
   }
