@@ -40,8 +40,8 @@ base::Status ReadReplay(const std::string& text, std::optional<uint32_t>& rows) 
   const auto result = std::from_chars(text.data(), end, parsed);
   if (result.ec != std::errc() || result.ptr != end || parsed == 0) {
     return InvalidArgument(
-        "--replay", fmt::format("--replay: '{}' is neither off nor a number of rows of 1 or more",
-                                Printable(text, 60)));
+        "--replay", fmt::format("--replay: '{}' is neither off nor a number of rows from 1 to {}",
+                                Printable(text, 60), UINT32_MAX));
   }
   rows = parsed;
   return base::OkStatus();

@@ -52,6 +52,8 @@ TEST_F(ArithmeticFlagsTest, AreRefusedByNameWhereTheyMeanNothing) {
   for (const char* replay : {"0", "-1", "1.5", "140x", "on", "99999999999"}) {
     EXPECT_EQ(Refused({.replay = replay}, *deepseek_), "--replay") << replay;
   }
+  EXPECT_THAT(ArithmeticOf({.replay = "99999999999"}, *deepseek_).status().message(),
+              HasSubstr("'99999999999' is neither off nor a number of rows from 1 to 4294967295"));
   EXPECT_EQ(Refused({.kv_format = "q8"}, *deepseek_), "--kv-format");
   EXPECT_EQ(Refused({.numerics = "kvq"}, *other_), "--numerics");
   EXPECT_EQ(Refused({.replay = "off"}, *other_), "--replay");

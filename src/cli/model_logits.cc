@@ -21,6 +21,7 @@
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "engine/vocabulary.h"
+#include "model/config.h"
 #include "model/load.h"
 #include "text/deepseek_token_classes.h"
 
@@ -223,12 +224,21 @@ base::Status RunLogits(const LogitsSettings& settings, const ModelReference& mod
   if (const base::Status fits = CheckModelMemory(**checkpoint, 0); !fits.ok()) {
     return InModel(model, fits);
   }
+  const auto config = model::ReadConfig(**checkpoint);
+  if (!config.ok()) return InModel(model, config.status());
+  ASSIGN_OR_RETURN(const std::vector<TokenId> ids, ParseIds(*text, config->vocabulary));
+  if (ids.size() > config->context_max) {
+    return base::InvalidArgument(
+        "--ids", fmt::format("--ids: {} ids are more than the model's context of {}", ids.size(),
+                             config->context_max));
+  }
   const uint32_t replay_rows = arithmetic.replay_rows.value_or(0);
   tensor::ThreadPool pool({.threads = settings.threads});
   const model::LoadOptions options{.pool = pool,
                                    .kernels = *kernels,
                                    .rows_max = settings.rows,
                                    .logits_rows_max = settings.rows,
+                                   .context_max = static_cast<uint32_t>(ids.size()),
                                    .roundings = arithmetic.roundings,
                                    .replay_rows = replay_rows,
                                    .token_classes = [&]() -> base::Result<std::vector<uint32_t>> {
@@ -238,13 +248,6 @@ base::Status RunLogits(const LogitsSettings& settings, const ModelReference& mod
                                    }};
   const auto loaded = model::LoadModel(**checkpoint, options);
   if (!loaded.ok()) return InModel(model, NamingReplay(loaded.status()));
-  const model::ModelInfo& info = (*loaded)->info();
-  ASSIGN_OR_RETURN(const std::vector<TokenId> ids, ParseIds(*text, info.vocabulary_size));
-  if (ids.size() > info.context_max) {
-    return base::InvalidArgument(
-        "--ids", fmt::format("--ids: {} ids are more than the model's context of {}", ids.size(),
-                             info.context_max));
-  }
   return Compute(settings, **loaded, ids, replay_rows);
 }
 

@@ -10,6 +10,7 @@
 #include "base/disk.h"
 #include "model/families/deepseek_v41_tiny.h"
 #include "model/hf_writer.h"
+#include "model/load.h"
 #include "model/tiny_model.h"
 
 namespace plumb::cli {
@@ -74,6 +75,20 @@ TEST_F(Logits, AreTheSameFileHoweverManyRowsAStepHas) {
   settings_.rows = 2;
   ASSERT_TRUE(Run().ok());
   EXPECT_EQ(Output(), whole);
+}
+
+// The usual context of a server is less than what some models have.
+TEST_F(Logits, MayHaveTheModelsWholeContextAndNoMore) {
+  constexpr uint32_t kContext = model::kContextDefaultMax + 2;
+  ASSERT_TRUE(
+      base::WriteFileAtomic(model_, model::TinyModel({.context = kContext, .tokenizer = false}))
+          .ok());
+  std::string ids;
+  for (uint32_t i = 0; i <= kContext; ++i) ids += "7 ";
+  ASSERT_TRUE(base::WriteFileAtomic(settings_.ids, ids).ok());
+  const base::Status status = Run();
+  EXPECT_EQ(status.field(), "--ids");
+  EXPECT_EQ(status.message(), "--ids: 131075 ids are more than the model's context of 131074");
 }
 
 TEST_F(Logits, RefuseFlagsThatWouldDoNothing) {

@@ -45,6 +45,15 @@ const TypeEntry* FindType(std::string_view name) {
   return nullptr;
 }
 
+// What a header says, for a message.
+std::string Printable(std::string_view text) {
+  std::string shown(text.substr(0, 40));
+  for (char& c : shown) {
+    if (c < 0x20 || c > 0x7e) c = '?';
+  }
+  return shown;
+}
+
 bool GoodName(std::string_view name) {
   return !name.empty() && name.size() <= kSafetensorsNameBytesMax &&
          std::all_of(name.begin(), name.end(), [](char c) { return c >= 0x21 && c <= 0x7e; });
@@ -145,7 +154,10 @@ class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
   bool null() override { return Unexpected("null"); }
   bool boolean(bool) override { return Unexpected("a bool"); }
   bool number_integer(number_integer_t) override { return Unexpected("a negative number"); }
-  bool number_float(number_float_t, const string_t&) override { return Unexpected("a fraction"); }
+  bool number_float(number_float_t, const string_t& text) override {
+    const bool whole = text.find_first_of(".eE") == text.npos;
+    return Unexpected(whole ? "a number of more than 64 bits" : "a fraction");
+  }
   bool binary(binary_t&) override { return Unexpected("bytes"); }
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception&) override {
@@ -227,7 +239,8 @@ Result<SafetensorsTensor> Place(Entry& entry, std::span<const std::byte> data) {
   SafetensorsTensor tensor;
   const TypeEntry* type = FindType(*entry.type);
   if (type == nullptr) {
-    return Unsupported(fmt::format("tensor {} has an unknown dtype", entry.name));
+    return Unsupported(
+        fmt::format("tensor {} has the unknown dtype {}", entry.name, Printable(*entry.type)));
   }
   tensor.name = std::move(entry.name);
   tensor.type = type->type;

@@ -48,7 +48,14 @@ Result<std::vector<uint32_t>> FromTokenizer(const DeepseekConfig& config,
                                          kFile))
         .WithField(kFile);
   }
-  ASSIGN_OR_RETURN(std::vector<uint32_t> classes, make());
+  Result<std::vector<uint32_t>> made = make();
+  if (!made.ok()) {
+    return Status(made.status().code(),
+                  fmt::format("the folder has no {}, and none can be made from its tokenizer: {}",
+                              kFile, made.status().message()))
+        .WithField(kFile);
+  }
+  std::vector<uint32_t> classes = std::move(made).value();
   if (classes.size() <= config.engram_pad_token || classes.size() > config.vocabulary) {
     return Corrupt(fmt::format("the tokenizer has {} entries, but the vocabulary {}",
                                classes.size(), config.vocabulary))

@@ -93,6 +93,10 @@ TEST_F(Classes, ATokenizerOfAnotherModelIsRefused) {
   const auto failed =
       Of(std::nullopt, [] { return Result<Ids>(base::NotFound("there is no tokenizer")); });
   EXPECT_EQ(failed.status().code(), Code::kNotFound);
+  EXPECT_EQ(failed.status().field(), "engram_token_map.json");
+  EXPECT_EQ(failed.status().message(),
+            "the folder has no engram_token_map.json, and none can be made from its tokenizer: "
+            "there is no tokenizer");
 }
 
 TEST_F(Classes, NeitherFileNorTokenizerIsSaid) {

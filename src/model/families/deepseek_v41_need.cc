@@ -251,18 +251,6 @@ DeepseekNeed NeedOf(const DeepseekConfig& c, Roundings roundings) {
   return need;
 }
 
-uint64_t DeepseekKvRead(const DeepseekConfig& c, uint64_t position, Roundings roundings) {
-  const DeepseekRoundings formats = RoundingsOf(roundings);
-  uint64_t bytes = 0;
-  for (uint32_t i = 0; i < c.layer_count; ++i) {
-    const KeysSeen keys = KeysOf(c, i, position, 0);
-    bytes += keys.window * tensor::RowBytes(formats.window, c.head_dim) +
-             keys.main * tensor::RowBytes(formats.main, c.head_dim) +
-             keys.scored * tensor::RowBytes(formats.key, c.index_dim);
-  }
-  return bytes;
-}
-
 DeepseekWork DeepseekWorkOf(const DeepseekConfig& c, const DeepseekStep& step,
                             Roundings roundings) {
   DeepseekWork work;

@@ -37,11 +37,6 @@ constexpr uint32_t kDeepseekNeedRows = 512;
 
 DeepseekNeed NeedOf(const DeepseekConfig& config, Roundings roundings = Roundings::kKvq);
 
-// Bytes of keys and values that a decoded token at `position` reads, in all layers: windows, index
-// keys and selected rows.
-uint64_t DeepseekKvRead(const DeepseekConfig& config, uint64_t position,
-                        Roundings roundings = Roundings::kKvq);
-
 // Rows of some sequences alike in one Forward; words as in SequenceRows.
 struct DeepseekStep {
   uint64_t sequences = 1;

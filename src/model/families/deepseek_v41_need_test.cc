@@ -42,13 +42,13 @@ TEST(DeepseekNeed, TheReleasedModelTakesWhatWasPublished) {
 
 TEST(DeepseekNeed, KeysAndValuesReadGrowOnlyByIndexKeysBehindTheSelection) {
   const DeepseekConfig c = Released();
-  const uint64_t first = DeepseekKvRead(c, 0);
+  const auto read = [&](uint64_t position) {
+    return DeepseekWorkOf(c, {.position = position}).kv_bytes;
+  };
   // A window row in each layer; main row and index keys of the token in the decoder.
-  EXPECT_EQ(first, 40u * 528 + 20u * 288 + 5u * 68);
-  const uint64_t at_100k = DeepseekKvRead(c, 100'000);
-  const uint64_t at_102k = DeepseekKvRead(c, 102'000);
+  EXPECT_EQ(read(0), 40 * 528 + 20 * 288 + 5 * 68);
   // Sources 2, 8, 14 score a key for two tokens, source 20 one for each; the rest their candidates.
-  EXPECT_EQ(at_102k - at_100k, 3u * 1000 * 68 + 2000 * 68);
+  EXPECT_EQ(read(102'000) - read(100'000), 3 * 1000 * 68 + 2000 * 68);
 }
 
 TEST(DeepseekNeed, ATokenIsAShareOfItsPageAlsoWhereRowsOfPairsAreOdd) {
@@ -70,7 +70,6 @@ TEST(DeepseekWork, OfADecodedTokenIsWhatATokenTouches) {
                 64)
         << position;
     EXPECT_EQ(work.row_bytes, static_cast<double>(need.table_row_bytes + 2 * c.hidden));
-    EXPECT_EQ(work.kv_bytes, static_cast<double>(DeepseekKvRead(c, position))) << position;
   }
   // The first token: its window row in each layer, its main row in the decoder's, five index keys.
   const uint64_t attention = (40 + 20) * 2 * 64 * 512 + 5 * 32 * 128;
@@ -100,7 +99,7 @@ TEST(DeepseekWork, ManyRowsReadEveryExpertOnce) {
   const DeepseekWork work = DeepseekWorkOf(c, {.sequences = 4000});
   EXPECT_NEAR(work.weight_bytes,
               static_cast<double>(NeedOf(c).weight_bytes - uint64_t{129280} * 5120 * 2), 4096);
-  EXPECT_EQ(work.kv_bytes, 4000.0 * static_cast<double>(DeepseekKvRead(c, 0)));
+  EXPECT_EQ(work.kv_bytes, 4000 * DeepseekWorkOf(c, {}).kv_bytes);
 }
 
 TEST(DeepseekNeed, WithoutRoundingsRowsAreFloats) {
