@@ -68,7 +68,7 @@ std::string CallId(uint64_t answer, uint64_t call) {
   return fmt::format("toolu_{:016x}_{}", answer, call);
 }
 
-enum class UsageOf : uint8_t { kMessage, kDelta };  // the latter says nothing of the tier
+enum class UsageOf : uint8_t { kMessage, kDelta };  // the latter: no tier, nothing by time
 
 void WriteUsage(JsonWriter& json, const AnswerUsage& usage, const MessagesShape& shape,
                 UsageOf of) {
@@ -77,8 +77,10 @@ void WriteUsage(JsonWriter& json, const AnswerUsage& usage, const MessagesShape&
   json.BeginObject().Key("input_tokens");
   json.Uint(usage.prompt_tokens - usage.cached_tokens - hour - minutes);
   json.Key("cache_creation_input_tokens").Uint(hour + minutes);
-  json.Key("cache_creation").BeginObject().Key("ephemeral_5m_input_tokens").Uint(minutes);
-  json.Key("ephemeral_1h_input_tokens").Uint(hour).EndObject();
+  if (of == UsageOf::kMessage) {
+    json.Key("cache_creation").BeginObject().Key("ephemeral_5m_input_tokens").Uint(minutes);
+    json.Key("ephemeral_1h_input_tokens").Uint(hour).EndObject();
+  }
   json.Key("cache_read_input_tokens").Uint(usage.cached_tokens);
   json.Key("output_tokens").Uint(usage.completion_tokens);
   json.Key("output_tokens_details").BeginObject();

@@ -15,9 +15,6 @@ namespace {
 
 // The mean of a cell is over about so many of its latest steps.
 constexpr uint32_t kMemory = 16;
-// From so many steps on a cell says what to expect; from twice as many on it is a surprise when
-// that does not come.
-constexpr uint32_t kFamiliar = 4;
 // A single step counts as so many times slower or faster than expected at most. So many in a row
 // that are off by more, all to one side: the machine has changed.
 constexpr double kSurprise = 1.25;

@@ -10,7 +10,7 @@ from conftest import KEY
 from server import MODEL, Server
 
 STORY = [{"role": "user", "content": "Tell me a long story about a lighthouse."}]
-# Four stories of which none ends by itself, to take seconds on any machine.
+# Stories of which none ends by itself, so many that they take seconds on any machine.
 SLOW = {"ignore_eos": True}
 
 
@@ -23,12 +23,12 @@ def slow():
 def test_openai_reads_an_answer_behind_empty_lines(slow):
     client = openai.OpenAI(base_url=slow.url + "/v1", api_key=KEY, max_retries=0)
     raw = client.chat.completions.with_raw_response.create(
-        model=MODEL, messages=STORY, max_tokens=250, n=4, extra_body=SLOW)
+        model=MODEL, messages=STORY, max_tokens=1000, n=8, extra_body=SLOW)
     assert raw.http_response.text.startswith("\n")
     assert raw.headers["content-type"] == "application/json"
     completion = raw.parse()
-    assert completion.usage.completion_tokens == 1000
-    assert [choice.finish_reason for choice in completion.choices] == ["length"] * 4
+    assert completion.usage.completion_tokens == 8000
+    assert [choice.finish_reason for choice in completion.choices] == ["length"] * 8
 
 
 def test_openai_shows_a_late_error_in_the_body(slow):
