@@ -144,6 +144,15 @@ class Collector final : public EventSink {
   size_t ended_ GUARDED_BY(mutex_) = 0;
 };
 
+inline std::vector<TokenId> RandomTokens(uint64_t seed, size_t count) {
+  base::Rng rng(seed);
+  std::vector<TokenId> tokens;
+  while (tokens.size() < count) {
+    tokens.push_back(TokenId{static_cast<uint32_t>(rng.Below(kVocabularySize))});
+  }
+  return tokens;
+}
+
 // A request of `prompt_tokens` + `tokens_max` tokens with parameters of every kind.
 inline Request RandomRequest(base::Rng& rng, uint64_t id, uint32_t prompt_tokens,
                              uint32_t tokens_max) {

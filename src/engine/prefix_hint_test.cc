@@ -12,15 +12,6 @@ constexpr uint32_t kContextMax = 1200;
 constexpr uint32_t kPage = model::kPageTokens;
 constexpr base::Duration kMinute = base::Seconds(60);
 
-std::vector<TokenId> RandomTokens(uint64_t seed, size_t count) {
-  base::Rng rng(seed);
-  std::vector<TokenId> tokens;
-  while (tokens.size() < count) {
-    tokens.push_back(TokenId{static_cast<uint32_t>(rng.Below(kVocabularySize))});
-  }
-  return tokens;
-}
-
 class PrefixHint : public testing::Test {
  protected:
   void Make(uint32_t pages, EngineOptions options = {}, const HashStateShape& shape = {}) {

@@ -12,15 +12,6 @@ namespace {
 constexpr uint32_t kContextMax = 900;
 constexpr uint32_t kPage = model::kPageTokens;
 
-std::vector<TokenId> RandomTokens(uint64_t seed, size_t count) {
-  base::Rng rng(seed);
-  std::vector<TokenId> tokens;
-  while (tokens.size() < count) {
-    tokens.push_back(TokenId{static_cast<uint32_t>(rng.Below(kVocabularySize))});
-  }
-  return tokens;
-}
-
 base::Hash256 Tenant(uint8_t number) {
   base::Hash256 isolation;
   isolation.bytes[31] = number;

@@ -13,15 +13,6 @@ constexpr uint32_t kContextMax = 900;
 constexpr uint32_t kPage = model::kPageTokens;
 constexpr HashStateShape kShape{.window = 8, .backtrack_max = 3, .replay_rows = 140};
 
-std::vector<TokenId> RandomTokens(uint64_t seed, size_t count) {
-  base::Rng rng(seed);
-  std::vector<TokenId> tokens;
-  while (tokens.size() < count) {
-    tokens.push_back(TokenId{static_cast<uint32_t>(rng.Below(kVocabularySize))});
-  }
-  return tokens;
-}
-
 std::vector<TokenId> Joined(std::vector<TokenId> first, const std::vector<TokenId>& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
