@@ -20,20 +20,13 @@ namespace {
 
 constexpr size_t kWordBytesMax = 64;
 
-Status Unknown(const std::string& path) {
-  return InvalidArgument(path, fmt::format("{} is not a member that is known here", path));
-}
-
 // Of a member that has to be there.
 Result<std::string> ReadText(const JsonValue& object, std::string_view name,
                              const std::string& path, size_t bytes_max) {
   const std::string member_path = MemberPath(path, name);
   const JsonValue* value = object.Find(name);
-  if (value == nullptr)
-    return InvalidArgument(member_path, fmt::format("{} is missing", member_path));
-  ASSIGN_OR_RETURN(auto text, ReadString(*value, member_path, bytes_max));
-  if (!text) return WrongKind(*value, member_path, "a string");
-  return *std::move(text);
+  if (value == nullptr) return MissingMember(member_path);
+  return RequireString(*value, member_path, bytes_max);
 }
 
 // {"syntax", "definition"}, and perhaps the "type" beside them.
@@ -41,7 +34,7 @@ Result<std::string> ReadGrammar(const JsonValue& value, const std::string& path,
   for (const JsonMember& member : value.members) {
     const bool known = member.name == "syntax" || member.name == "definition" ||
                        (beside_type && member.name == "type");
-    if (!known) return Unknown(MemberPath(path, member.name));
+    if (!known) return UnknownMember(MemberPath(path, member.name));
   }
   ASSIGN_OR_RETURN(const std::string syntax, ReadText(value, "syntax", path, kWordBytesMax));
   if (syntax != "lark" && syntax != "regex") {
@@ -75,13 +68,12 @@ Result<std::string> ReadCustomFormat(const JsonValue& value, const std::string& 
   if (type == "grammar" && inner.empty()) return ReadGrammar(value, path, /*beside_type=*/true);
   for (const JsonMember& member : value.members) {
     const bool known = member.name == "type" || (type == "grammar" && member.name == inner);
-    if (!known) return Unknown(MemberPath(path, member.name));
+    if (!known) return UnknownMember(MemberPath(path, member.name));
   }
   if (type == "text") return std::string();
   const std::string inner_path = MemberPath(path, inner);
   const JsonValue* grammar = value.Find(inner);
-  if (grammar == nullptr)
-    return InvalidArgument(inner_path, fmt::format("{} is missing", inner_path));
+  if (grammar == nullptr) return MissingMember(inner_path);
   if (grammar->kind != JsonKind::kObject) return WrongKind(*grammar, inner_path, "an object");
   return ReadGrammar(*grammar, inner_path, /*beside_type=*/false);
 }

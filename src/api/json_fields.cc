@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <span>
+#include <utility>
 
 namespace plumb::api {
 
@@ -87,6 +88,13 @@ Result<std::optional<std::string>> ReadString(const JsonValue& value, const std:
   return std::optional<std::string>(value.text);
 }
 
+Result<std::string> RequireString(const JsonValue& value, const std::string& path,
+                                  size_t bytes_max) {
+  ASSIGN_OR_RETURN(auto text, ReadString(value, path, bytes_max));
+  if (!text) return WrongKind(value, path, "a string");
+  return *std::move(text);
+}
+
 Result<std::string_view> ReadWord(const JsonValue& value, const std::string& path,
                                   std::initializer_list<std::string_view> words) {
   if (value.is_null()) return std::string_view();
@@ -112,6 +120,14 @@ Status CheckObject(const JsonValue& value, const std::string& path, size_t count
   if (value.members.size() <= count_max) return base::OkStatus();
   return InvalidArgument(path, fmt::format("{} has {} entries; at most {} are taken", path,
                                            value.members.size(), count_max));
+}
+
+Status MissingMember(const std::string& path) {
+  return InvalidArgument(path, fmt::format("{} is missing", path));
+}
+
+Status UnknownMember(const std::string& path) {
+  return InvalidArgument(path, fmt::format("{} is not a member that is known here", path));
 }
 
 }  // namespace plumb::api

@@ -34,6 +34,10 @@ base::Result<std::optional<bool>> ReadBool(const JsonValue& value, const std::st
 base::Result<std::optional<std::string>> ReadString(const JsonValue& value, const std::string& path,
                                                     size_t bytes_max);
 
+// The same of a value that may not be null.
+base::Result<std::string> RequireString(const JsonValue& value, const std::string& path,
+                                        size_t bytes_max);
+
 // The one of two or more `words` that the value is, "" when null. Lives as long as they do.
 base::Result<std::string_view> ReadWord(const JsonValue& value, const std::string& path,
                                         std::initializer_list<std::string_view> words);
@@ -44,5 +48,7 @@ base::Status CheckObject(const JsonValue& value, const std::string& path, size_t
 
 // "temperature must be a number, not a string".
 base::Status WrongKind(const JsonValue& value, const std::string& path, std::string_view wanted);
+base::Status MissingMember(const std::string& path);  // "tool_choice.name is missing"
+base::Status UnknownMember(const std::string& path);
 
 }  // namespace plumb::api

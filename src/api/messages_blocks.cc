@@ -22,13 +22,6 @@ constexpr size_t kTitleBytesMax = 4096;
 constexpr std::string_view kBetweenBlocks = "\n\n";
 constexpr std::string_view kBillingLine = "x-anthropic-billing-header:";
 
-// Of a member that has to be there.
-Result<std::string> ReadText(const JsonValue& value, const std::string& path, size_t bytes_max) {
-  ASSIGN_OR_RETURN(auto text, ReadString(value, path, bytes_max));
-  if (!text) return WrongKind(value, path, "a string");
-  return *std::move(text);
-}
-
 // A text without the lines that are for the vendor's books.
 std::string WithoutBilling(std::string text) {
   while (text.starts_with(kBillingLine)) {
@@ -52,7 +45,7 @@ Result<std::string> ReadMemberText(const JsonValue& block, const std::string& pa
   const std::string member_path = MemberPath(path, name);
   const JsonValue* member = block.Find(name);
   if (member == nullptr) return InvalidArgument(member_path, "this field is missing");
-  return ReadText(*member, member_path, bytes_max);
+  return RequireString(*member, member_path, bytes_max);
 }
 
 // Whether an object has members of these names only; `cache_control` may be in every one.
@@ -92,7 +85,7 @@ Result<std::string> ReadDocument(const JsonValue& block, const std::string& path
     const JsonValue* member = block.Find(name);
     if (member == nullptr || member->is_null()) continue;
     ASSIGN_OR_RETURN(const std::string said,
-                     ReadText(*member, MemberPath(path, name), kTitleBytesMax));
+                     RequireString(*member, MemberPath(path, name), kTitleBytesMax));
     AppendBlock(text, said);
   }
   const std::string source_path = MemberPath(path, "source");

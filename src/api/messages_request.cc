@@ -55,13 +55,6 @@ Status Unknown(const std::string& path) {
   return InvalidArgument(path, "this field is not known here");
 }
 
-// Of a member that has to be there.
-Result<std::string> ReadText(const JsonValue& value, const std::string& path, size_t bytes_max) {
-  ASSIGN_OR_RETURN(auto text, ReadString(value, path, bytes_max));
-  if (!text) return WrongKind(value, path, "a string");
-  return *std::move(text);
-}
-
 Status ReadModel(const JsonValue& value, const std::string& path, Draft& draft) {
   ASSIGN_OR_RETURN(auto model, ReadString(value, path, kModelBytesMax));
   draft.request.model = model.value_or("");
@@ -131,7 +124,7 @@ Status ReadThinking(const JsonValue& value, const std::string& path, Draft& draf
   for (const JsonMember& member : value.members) {
     const std::string member_path = MemberPath(path, member.name);
     if (member.name == "type") {
-      ASSIGN_OR_RETURN(type, ReadText(member.value, member_path, kWordBytesMax));
+      ASSIGN_OR_RETURN(type, RequireString(member.value, member_path, kWordBytesMax));
     } else if (member.name == "budget_tokens") {
       ASSIGN_OR_RETURN(const auto budget,
                        ReadInteger(member.value, member_path, {kBudgetMin, kInt32Max}));
@@ -167,7 +160,7 @@ Status ReadFormat(const JsonValue& value, const std::string& path, Draft& draft)
   for (const JsonMember& member : value.members) {
     const std::string member_path = MemberPath(path, member.name);
     if (member.name == "type") {
-      ASSIGN_OR_RETURN(type, ReadText(member.value, member_path, kWordBytesMax));
+      ASSIGN_OR_RETURN(type, RequireString(member.value, member_path, kWordBytesMax));
     } else if (member.name == "name") {
       RETURN_IF_ERROR(ToStatus(ReadString(member.value, member_path, kModelBytesMax)));
     } else if (member.name == "schema") {

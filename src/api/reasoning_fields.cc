@@ -23,17 +23,6 @@ constexpr size_t kWordBytesMax = 32;
 constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium",
                                          "high", "xhigh",   "max"};
 
-Status Unknown(const std::string& path) {
-  return InvalidArgument(path, fmt::format("{} is not a member that is known here", path));
-}
-
-// Of a member that has to be there.
-Result<std::string> ReadText(const JsonValue& value, const std::string& path, size_t bytes_max) {
-  ASSIGN_OR_RETURN(auto text, ReadString(value, path, bytes_max));
-  if (!text) return WrongKind(value, path, "a string");
-  return *std::move(text);
-}
-
 }  // namespace
 
 Result<std::string> ReadEffort(const JsonValue& value, const std::string& path) {
@@ -63,8 +52,9 @@ Status ReadThinking(const JsonValue& value, const std::string& path, text::ChatI
       ASSIGN_OR_RETURN(budget, ReadInteger(member.value, member_path, {1, INT32_MAX}));
       continue;
     }
-    if (member.name != "type") return Unknown(member_path);
-    ASSIGN_OR_RETURN(const std::string word, ReadText(member.value, member_path, kWordBytesMax));
+    if (member.name != "type") return UnknownMember(member_path);
+    ASSIGN_OR_RETURN(const std::string word,
+                     RequireString(member.value, member_path, kWordBytesMax));
     if (word != "enabled" && word != "disabled") {
       return InvalidArgument(member_path,
                              fmt::format("{} must be \"enabled\" or \"disabled\"", member_path));
@@ -73,7 +63,7 @@ Status ReadThinking(const JsonValue& value, const std::string& path, text::ChatI
   }
   if (!thinking) {
     const std::string type_path = MemberPath(path, "type");
-    return InvalidArgument(type_path, fmt::format("{} is missing", type_path));
+    return MissingMember(type_path);
   }
   if (budget && !*thinking)
     return InvalidArgument(budget_path, "a budget is for thinking that is \"enabled\"");

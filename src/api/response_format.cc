@@ -24,19 +24,10 @@ namespace {
 constexpr size_t kNameBytesMax = 64;
 constexpr size_t kDescriptionBytesMax = 4096;
 
-Status Missing(const std::string& path) {
-  return InvalidArgument(path, fmt::format("{} is missing", path));
-}
-
-Status Unknown(const std::string& path) {
-  return InvalidArgument(path, fmt::format("{} is not a member that is known here", path));
-}
-
 Result<std::string> ReadText(const JsonValue& value, const std::string& path, size_t bytes_max) {
-  ASSIGN_OR_RETURN(auto text, ReadString(value, path, bytes_max));
-  if (!text) return WrongKind(value, path, "a string");
-  if (text->empty()) return InvalidArgument(path, fmt::format("{} is empty", path));
-  return *std::move(text);
+  ASSIGN_OR_RETURN(std::string text, RequireString(value, path, bytes_max));
+  if (text.empty()) return InvalidArgument(path, fmt::format("{} is empty", path));
+  return text;
 }
 
 // {"name", "description", "schema", "strict"}. The name and description are for people, and
@@ -57,10 +48,10 @@ Status ReadSchema(const JsonValue& value, const std::string& path, GrammarSpec& 
         return WrongKind(member.value, member_path, "a JSON Schema");
       AppendJson(out.source, member.value);
     } else {
-      return Unknown(member_path);
+      return UnknownMember(member_path);
     }
   }
-  if (out.source.empty()) return Missing(MemberPath(path, "schema"));
+  if (out.source.empty()) return MissingMember(MemberPath(path, "schema"));
   return base::OkStatus();
 }
 
@@ -126,10 +117,10 @@ Result<GrammarSpec> ReadMembers(const JsonValue& value, const std::string& path,
     } else if (member.name == "end") {
       RETURN_IF_ERROR(ReadTrigger(member.value, member_path, spec.end));
     } else {
-      return Unknown(member_path);
+      return UnknownMember(member_path);
     }
   }
-  if (!given) return Missing(MemberPath(path, type.source));
+  if (!given) return MissingMember(MemberPath(path, type.source));
   if (!spec.end.empty() && spec.begin.empty()) {
     const std::string end_path = MemberPath(path, "end");
     return InvalidArgument(end_path, fmt::format("{} is only taken with begin", end_path));
@@ -145,7 +136,7 @@ Result<std::optional<GrammarSpec>> ReadResponseFormat(const JsonValue& value,
   if (value.kind != JsonKind::kObject) return WrongKind(value, path, "an object");
   const std::string type_path = MemberPath(path, "type");
   const JsonValue* type = value.Find("type");
-  if (type == nullptr) return Missing(type_path);
+  if (type == nullptr) return MissingMember(type_path);
   ASSIGN_OR_RETURN(const std::string name, ReadText(*type, type_path, kNameBytesMax));
   if (name == "text") {
     if (value.members.size() > 1) return InvalidArgument(path, "text has no other members");

@@ -24,10 +24,6 @@ constexpr size_t kIdBytesMax = 256;
 constexpr size_t kNameBytesMax = 128;
 constexpr size_t kWordBytesMax = 64;
 
-Status Missing(const std::string& path) {
-  return InvalidArgument(path, fmt::format("{} is missing", path));
-}
-
 // One item while it is read.
 struct Draft {
   const InputLimits& limits;
@@ -237,7 +233,7 @@ Result<ItemKind> ReadKind(const JsonValue& value, const std::string& path) {
   const JsonValue* type = value.Find("type");
   if (type == nullptr || type->is_null()) {
     if (value.Find("role") != nullptr) return ItemKind::kMessage;  // OpenAI's short form
-    return Missing(MemberPath(path, "type"));
+    return MissingMember(MemberPath(path, "type"));
   }
   const std::string type_path = MemberPath(path, "type");
   if (type->kind != JsonKind::kString) return WrongKind(*type, type_path, "a string");
@@ -261,15 +257,15 @@ Status CheckWhole(const Draft& draft, const std::string& path) {
   }
   if ((call || output) && !draft.limits.abilities.tools)
     return InvalidArgument(path, "this model calls no tools that way; leave the item out");
-  if ((call || output) && item.call_id.empty()) return Missing(MemberPath(path, "call_id"));
-  if (call && item.name.empty()) return Missing(MemberPath(path, "name"));
+  if ((call || output) && item.call_id.empty()) return MissingMember(MemberPath(path, "call_id"));
+  if (call && item.name.empty()) return MissingMember(MemberPath(path, "name"));
   if (item.kind == ItemKind::kMessage && item.role.empty())
-    return Missing(MemberPath(path, "role"));
+    return MissingMember(MemberPath(path, "role"));
   if (draft.has_text) return base::OkStatus();
   const bool function = item.kind == ItemKind::kFunctionCall;
   const std::string_view member =
       call ? (function ? "arguments" : "input") : (output ? "output" : "content");
-  return Missing(MemberPath(path, member));
+  return MissingMember(MemberPath(path, member));
 }
 
 Result<std::shared_ptr<const ResponsesItem>> ReadReference(const JsonValue& value,
@@ -277,7 +273,7 @@ Result<std::shared_ptr<const ResponsesItem>> ReadReference(const JsonValue& valu
                                                            const FindItem& find) {
   const std::string id_path = MemberPath(path, "id");
   const JsonValue* id = value.Find("id");
-  if (id == nullptr || id->kind != JsonKind::kString) return Missing(id_path);
+  if (id == nullptr || id->kind != JsonKind::kString) return MissingMember(id_path);
   for (const JsonMember& member : value.members) {
     if (member.name != "type" && member.name != "id")
       return InvalidArgument(MemberPath(path, member.name), "a reference has type and id only");

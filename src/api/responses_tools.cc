@@ -23,23 +23,13 @@ namespace {
 
 constexpr size_t kWordBytesMax = 64;
 
-Status Missing(const std::string& path) {
-  return InvalidArgument(path, fmt::format("{} is missing", path));
-}
-
-Status Unknown(const std::string& path) {
-  return InvalidArgument(path, fmt::format("{} is not a member that is known here", path));
-}
-
 // Of a member that has to be there.
 Result<std::string> ReadText(const JsonValue& object, std::string_view name,
                              const std::string& path, size_t bytes_max) {
   const std::string member_path = MemberPath(path, name);
   const JsonValue* value = object.Find(name);
-  if (value == nullptr) return Missing(member_path);
-  ASSIGN_OR_RETURN(auto text, ReadString(*value, member_path, bytes_max));
-  if (!text) return Missing(member_path);
-  return *std::move(text);
+  if (value == nullptr || value->is_null()) return MissingMember(member_path);
+  return RequireString(*value, member_path, bytes_max);
 }
 
 // Members of every tool that say who may call it, when it is loaded and what comes back: nothing
@@ -94,12 +84,12 @@ class Reader {
     for (const JsonMember& member : value.members) {
       if (member.name != "type" && member.name != "name" && member.name != "description" &&
           member.name != "tools")
-        return Unknown(MemberPath(path, member.name));
+        return UnknownMember(MemberPath(path, member.name));
     }
     ASSIGN_OR_RETURN(const std::string name, ReadText(value, "name", path, kToolNameBytesMax));
-    if (name.empty()) return Missing(MemberPath(path, "name"));
+    if (name.empty()) return MissingMember(MemberPath(path, "name"));
     const JsonValue* tools = value.Find("tools");
-    if (tools == nullptr) return Missing(MemberPath(path, "tools"));
+    if (tools == nullptr) return MissingMember(MemberPath(path, "tools"));
     RETURN_IF_ERROR(ReadList(*tools, MemberPath(path, "tools"), name));
     Show(value);
     return base::OkStatus();
@@ -120,7 +110,7 @@ class Reader {
         spec.parameters.clear();
         AppendJson(spec.parameters, member.value);
       } else if (member.name != "name" && !IsAside(member.name)) {
-        return Unknown(member_path);
+        return UnknownMember(member_path);
       }
     }
     return base::OkStatus();
@@ -136,7 +126,7 @@ class Reader {
       } else if (member.name == "format") {
         ASSIGN_OR_RETURN(grammar, ReadCustomFormat(member.value, member_path, /*inner=*/""));
       } else if (member.name != "name" && !IsAside(member.name)) {
-        return Unknown(member_path);
+        return UnknownMember(member_path);
       }
     }
     spec.description += grammar;
@@ -177,28 +167,13 @@ Result<std::string> ReadToolName(const JsonValue& value, const std::string& path
   return InvalidArgument(MemberPath(path, "name"), "this names no tool of tools");
 }
 
-Status ReadMode(const std::string& word, const std::string& path, text::ChatInput& input) {
-  if (word == "auto") {
-    input.tool_choice = text::ToolChoice::kAuto;
-  } else if (word == "none") {
-    input.tool_choice = text::ToolChoice::kNone;
-  } else if (word == "required") {
-    input.tool_choice = text::ToolChoice::kRequired;
-  } else {
-    return InvalidArgument(path, fmt::format("{} must be \"none\", \"auto\", \"required\" or an "
-                                             "object that names a tool",
-                                             path));
-  }
-  return base::OkStatus();
-}
-
 Status ReadAllowed(const JsonValue& value, const std::string& path, const ResponsesTools& tools,
                    text::ChatInput& input) {
   ASSIGN_OR_RETURN(const std::string mode, ReadText(value, "mode", path, kWordBytesMax));
-  RETURN_IF_ERROR(ReadMode(mode, MemberPath(path, "mode"), input));
+  RETURN_IF_ERROR(ReadToolMode(mode, MemberPath(path, "mode"), input));
   const std::string list_path = MemberPath(path, "tools");
   const JsonValue* list = value.Find("tools");
-  if (list == nullptr) return Missing(list_path);
+  if (list == nullptr) return MissingMember(list_path);
   if (list->kind != JsonKind::kArray) return WrongKind(*list, list_path, "an array");
   RETURN_IF_ERROR(CheckArray(*list, list_path, kToolsMax));
   std::vector<std::string> allowed;
@@ -243,7 +218,7 @@ Status ReadResponsesToolChoice(const JsonValue& value, const std::string& path,
       input.tool_choice = text::ToolChoice::kNamed;
     }
   } else if (value.kind == JsonKind::kString) {
-    RETURN_IF_ERROR(ReadMode(value.text, path, input));
+    RETURN_IF_ERROR(ReadToolMode(value.text, path, input));
   } else {
     return WrongKind(value, path, "a string or an object");
   }

@@ -26,17 +26,6 @@ namespace {
 constexpr size_t kWordBytesMax = 32;
 constexpr size_t kIdBytesMax = 256;
 
-Status Unknown(const std::string& path) {
-  return InvalidArgument(path, fmt::format("{} is not a member that is known here", path));
-}
-
-// Of a member that has to be there.
-Result<std::string> ReadText(const JsonValue& value, const std::string& path, size_t bytes_max) {
-  ASSIGN_OR_RETURN(auto text, ReadString(value, path, bytes_max));
-  if (!text) return WrongKind(value, path, "a string");
-  return *std::move(text);
-}
-
 // {"type": T, T: {...}} taken apart, T being "function" or "custom"; without a type the former.
 struct Typed {
   bool custom = false;
@@ -49,7 +38,7 @@ Result<Typed> ReadTyped(const JsonValue& value, const std::string& path) {
   Typed typed;
   if (const JsonValue* type = value.Find("type"); type != nullptr) {
     const std::string type_path = MemberPath(path, "type");
-    ASSIGN_OR_RETURN(const std::string word, ReadText(*type, type_path, kWordBytesMax));
+    ASSIGN_OR_RETURN(const std::string word, RequireString(*type, type_path, kWordBytesMax));
     if (word != "function" && word != "custom") {
       return InvalidArgument(type_path,
                              fmt::format("{} must be \"function\" or \"custom\"", type_path));
@@ -59,8 +48,7 @@ Result<Typed> ReadTyped(const JsonValue& value, const std::string& path) {
   const std::string_view name = typed.custom ? "custom" : "function";
   typed.path = MemberPath(path, name);
   typed.inner = value.Find(name);
-  if (typed.inner == nullptr)
-    return InvalidArgument(typed.path, fmt::format("{} is missing", typed.path));
+  if (typed.inner == nullptr) return MissingMember(typed.path);
   if (typed.inner->kind != JsonKind::kObject)
     return WrongKind(*typed.inner, typed.path, "an object");
   return typed;
@@ -80,7 +68,7 @@ Status CheckNamed(const std::string& name, const std::string& path) {
 Status ReadToolMember(const JsonMember& member, const std::string& path, bool custom,
                       ToolSpec& tool, std::string& format) {
   if (member.name == "name") {
-    ASSIGN_OR_RETURN(tool.name, ReadText(member.value, path, kToolNameBytesMax));
+    ASSIGN_OR_RETURN(tool.name, RequireString(member.value, path, kToolNameBytesMax));
   } else if (member.name == "description") {
     ASSIGN_OR_RETURN(auto text, ReadString(member.value, path, kToolTextBytesMax));
     tool.description = std::move(text).value_or("");
@@ -96,7 +84,7 @@ Status ReadToolMember(const JsonMember& member, const std::string& path, bool cu
     tool.parameters.clear();
     AppendJson(tool.parameters, member.value);
   } else {
-    return Unknown(path);
+    return UnknownMember(path);
   }
   return base::OkStatus();
 }
@@ -104,7 +92,7 @@ Status ReadToolMember(const JsonMember& member, const std::string& path, bool cu
 Status ReadTool(const JsonValue& value, const std::string& path, ChatTools& out) {
   ASSIGN_OR_RETURN(const Typed typed, ReadTyped(value, path));
   for (const JsonMember& member : value.members)
-    if (!IsOuter(member.name, typed)) return Unknown(MemberPath(path, member.name));
+    if (!IsOuter(member.name, typed)) return UnknownMember(MemberPath(path, member.name));
   ToolSpec tool;
   if (typed.custom) tool.parameters = kCustomParameters;
   std::string format;
@@ -128,28 +116,13 @@ Result<std::string> ReadNamed(const JsonValue& value, const std::string& path,
   ASSIGN_OR_RETURN(const Typed typed, ReadTyped(value, path));
   const std::string name_path = MemberPath(typed.path, "name");
   const JsonValue* name = typed.inner->Find("name");
-  if (name == nullptr) return InvalidArgument(name_path, fmt::format("{} is missing", name_path));
-  ASSIGN_OR_RETURN(std::string read, ReadText(*name, name_path, kToolNameBytesMax));
+  if (name == nullptr) return MissingMember(name_path);
+  ASSIGN_OR_RETURN(std::string read, RequireString(*name, name_path, kToolNameBytesMax));
   const bool declared = std::ranges::find(tools, read, &ToolSpec::name) != tools.end();
   const bool is_custom = std::ranges::find(custom, read) != custom.end();
   if (declared && is_custom == typed.custom) return read;
   return InvalidArgument(name_path, fmt::format("{} names no {} of tools", name_path,
                                                 typed.custom ? "custom tool" : "function"));
-}
-
-Status ReadMode(const std::string& word, const std::string& path, text::ChatInput& input) {
-  if (word == "auto") {
-    input.tool_choice = text::ToolChoice::kAuto;
-  } else if (word == "none") {
-    input.tool_choice = text::ToolChoice::kNone;
-  } else if (word == "required") {
-    input.tool_choice = text::ToolChoice::kRequired;
-  } else {
-    return InvalidArgument(path, fmt::format("{} must be \"none\", \"auto\", \"required\" or an "
-                                             "object that names a tool",
-                                             path));
-  }
-  return base::OkStatus();
 }
 
 // {"mode", "tools": [...]}: the model is told of no others.
@@ -162,22 +135,23 @@ Status ReadAllowed(const JsonValue& value, const std::string& path,
   for (const JsonMember& member : value.members) {
     const std::string member_path = MemberPath(path, member.name);
     if (member.name == "mode") {
-      ASSIGN_OR_RETURN(const std::string word, ReadText(member.value, member_path, kWordBytesMax));
+      ASSIGN_OR_RETURN(const std::string word,
+                       RequireString(member.value, member_path, kWordBytesMax));
       if (word != "auto" && word != "required") {
         return InvalidArgument(member_path,
                                fmt::format("{} must be \"auto\" or \"required\"", member_path));
       }
-      RETURN_IF_ERROR(ReadMode(word, member_path, input));
+      RETURN_IF_ERROR(ReadToolMode(word, member_path, input));
       has_mode = true;
     } else if (member.name == "tools") {
       list = &member.value;
     } else {
-      return Unknown(member_path);
+      return UnknownMember(member_path);
     }
   }
   if (!has_mode || list == nullptr) {
     const std::string missing = has_mode ? list_path : MemberPath(path, "mode");
-    return InvalidArgument(missing, fmt::format("{} is missing", missing));
+    return MissingMember(missing);
   }
   if (list->kind != JsonKind::kArray) return WrongKind(*list, list_path, "an array");
   RETURN_IF_ERROR(CheckArray(*list, list_path, kToolsMax));
@@ -199,22 +173,22 @@ Result<ToolCall> ReadToolCall(const JsonValue& value, const std::string& path) {
   for (const JsonMember& member : value.members) {
     const std::string member_path = MemberPath(path, member.name);
     if (member.name == "id") {
-      ASSIGN_OR_RETURN(call.id, ReadText(member.value, member_path, kIdBytesMax));
+      ASSIGN_OR_RETURN(call.id, RequireString(member.value, member_path, kIdBytesMax));
     } else if (member.name == "index") {  // of a streamed call, sent back as it came
       RETURN_IF_ERROR(ReadInteger(member.value, member_path, {0, INT32_MAX}));
     } else if (!IsOuter(member.name, typed)) {
-      return Unknown(member_path);
+      return UnknownMember(member_path);
     }
   }
   const std::string_view text_name = typed.custom ? "input" : "arguments";
   for (const JsonMember& member : typed.inner->members) {
     const std::string member_path = MemberPath(typed.path, member.name);
     if (member.name == "name") {
-      ASSIGN_OR_RETURN(call.name, ReadText(member.value, member_path, kToolNameBytesMax));
+      ASSIGN_OR_RETURN(call.name, RequireString(member.value, member_path, kToolNameBytesMax));
     } else if (member.name == text_name) {
-      ASSIGN_OR_RETURN(call.arguments, ReadText(member.value, member_path, kToolTextBytesMax));
+      ASSIGN_OR_RETURN(call.arguments, RequireString(member.value, member_path, kToolTextBytesMax));
     } else {
-      return Unknown(member_path);
+      return UnknownMember(member_path);
     }
   }
   if (typed.custom) call.arguments = CustomArguments(call.arguments);
@@ -223,6 +197,21 @@ Result<ToolCall> ReadToolCall(const JsonValue& value, const std::string& path) {
 }
 
 }  // namespace
+
+Status ReadToolMode(const std::string& word, const std::string& path, text::ChatInput& input) {
+  if (word == "auto") {
+    input.tool_choice = text::ToolChoice::kAuto;
+  } else if (word == "none") {
+    input.tool_choice = text::ToolChoice::kNone;
+  } else if (word == "required") {
+    input.tool_choice = text::ToolChoice::kRequired;
+  } else {
+    return InvalidArgument(path, fmt::format("{} must be \"none\", \"auto\", \"required\" or an "
+                                             "object that names a tool",
+                                             path));
+  }
+  return base::OkStatus();
+}
 
 Result<ChatTools> ReadTools(const JsonValue& value, const std::string& path) {
   RETURN_IF_ERROR(CheckArray(value, path, kToolsMax));
@@ -236,19 +225,18 @@ Status ReadToolChoice(const JsonValue& value, const std::string& path,
                       const std::vector<std::string>& custom, text::ChatInput& input) {
   if (value.is_null()) return base::OkStatus();
   if (value.kind != JsonKind::kObject) {
-    ASSIGN_OR_RETURN(const std::string word, ReadText(value, path, kWordBytesMax));
-    return ReadMode(word, path, input);
+    ASSIGN_OR_RETURN(const std::string word, RequireString(value, path, kWordBytesMax));
+    return ReadToolMode(word, path, input);
   }
   const JsonValue* type = value.Find("type");
   if (type != nullptr && type->kind == JsonKind::kString && type->text == "allowed_tools") {
     const std::string allowed_path = MemberPath(path, "allowed_tools");
     for (const JsonMember& member : value.members) {
       if (member.name != "type" && member.name != "allowed_tools")
-        return Unknown(MemberPath(path, member.name));
+        return UnknownMember(MemberPath(path, member.name));
     }
     const JsonValue* allowed = value.Find("allowed_tools");
-    if (allowed == nullptr)
-      return InvalidArgument(allowed_path, fmt::format("{} is missing", allowed_path));
+    if (allowed == nullptr) return MissingMember(allowed_path);
     return ReadAllowed(*allowed, allowed_path, custom, input);
   }
   ASSIGN_OR_RETURN(input.tool_name, ReadNamed(value, path, custom, input.tools));

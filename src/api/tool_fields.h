@@ -27,6 +27,8 @@ struct ChatTools {
 // [{"type": "function", "function": {"name", "description", "parameters", "strict"}}, {"type":
 // "custom", "custom": {"name", "description", "format"}}], each of a name of its own.
 base::Result<ChatTools> ReadTools(const JsonValue& value, const std::string& path);
+// "none", "auto" or "required", of Responses as well.
+base::Status ReadToolMode(const std::string& word, const std::string& path, text::ChatInput& input);
 // "none", "auto", "required", {"type": "function" | "custom", T: {"name"}}, or {"type":
 // "allowed_tools", "allowed_tools": {"mode", "tools"}}, which takes the others out of
 // `input.tools`. To be read when `input.tools` has been filled in; `custom` as in ChatTools.
