@@ -29,12 +29,16 @@ inline const std::byte* ScalesOf(const BlockMatrix& matrix, uint64_t output) {
 
 // Whether vectors of 16 weights, and so the lanes of sums, are not in the order of their inputs.
 template <BlockFormat kFormat>
-constexpr bool kReordered = kFormat == BlockFormat::kF4Group32 && !kF4InOrder;
+constexpr bool kReordered = kFormat == BlockFormat::kF4Group32;
 
 template <BlockFormat kFormat>
 inline float FoldSixteen(const Floats (&lanes)[kLaneVectors]) {
   if constexpr (!kReordered<kFormat>) return SumOfSixteen(lanes);
-  return SumOfSixteen({FromF4Order(lanes[0])});
+  Floats ordered[kLaneVectors];
+#pragma GCC unroll 2
+  for (uint32_t v = 0; v < kLaneVectors; ++v) ordered[v] = lanes[v];
+  FromF4Order(ordered);
+  return SumOfSixteen(ordered);
 }
 
 // The largest scale that, with the exponents that WidenF8 leaves out, still fits an f32.
@@ -72,14 +76,17 @@ inline void StageRows(const float* x, uint64_t x_stride, uint32_t rows, uint32_t
   for (uint32_t row = 0; row < rows; ++row, x += x_stride, staged += staged_stride) {
     uint32_t i = 0;
     for (; i + kGroupInputs <= count; i += kGroupInputs) {
-      Floats v[kGroupVectors];
-#pragma GCC unroll 4
-      for (uint32_t k = 0; k < kGroupVectors; ++k) {
-        v[k] = Load(x + i + k * kLanes);
-        if constexpr (kReordered<kFormat>) v[k] = ToF4Order(v[k]);
+#pragma GCC unroll 2
+      for (uint32_t k = i; k < i + kGroupInputs; k += 16) {
+        Floats v[kLaneVectors];
+#pragma GCC unroll 2
+        for (uint32_t part = 0; part < kLaneVectors; ++part) v[part] = Load(x + k + part * kLanes);
+        if constexpr (kReordered<kFormat>) ToF4Order(v);
+#pragma GCC unroll 2
+        for (uint32_t part = 0; part < kLaneVectors; ++part) {
+          Store(staged + k + part * kLanes, v[part]);
+        }
       }
-#pragma GCC unroll 4
-      for (uint32_t k = 0; k < kGroupVectors; ++k) Store(staged + i + k * kLanes, v[k]);
     }
     if (i == count) continue;
     for (uint32_t k = 0; k < kGroupInputs; ++k) staged[i + k] = i + k < count ? x[i + k] : -0.0f;

@@ -68,23 +68,37 @@ class Magnitudes {
   Ints less_;  // one less than the least
 };
 
-// Four bytes in every lane, shifted so that lane i has input i in its low bits. A permutation looks
-// at three of them, and exclusive or with the fourth sets the sign.
-alignas(32) constexpr F4Magnitudes kF4Magnitudes = MakeF4Magnitudes();
+// A code's value has bits in the upper half of an f32 alone, so that two lookups of bytes, which
+// have room for all 16 codes, give 32 values: even inputs in the lower half of a vector and odd
+// ones in the upper. In fours, lanes then have inputs 0 4 8 12, 1 5 9 13; 2 6 10 14, 3 7 11 15.
+alignas(16) constexpr F4Bytes kF4Bytes = MakeF4Bytes();
+inline Ints InBothHalves(const void* p) {
+  return _mm256_broadcastsi128_si256(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+}
 inline void WidenF4(const std::byte* p, uint32_t scale, Floats (&w)[4]) {
-  const Floats magnitudes = _mm256_castsi256_ps(
-      _mm256_load_si256(reinterpret_cast<const __m256i*>(kF4Magnitudes.bits[scale])));
-  const Ints shifts = _mm256_set_epi32(28, 24, 20, 16, 12, 8, 4, 0);
-#pragma GCC unroll 4
-  for (uint32_t v = 0; v < 4; ++v) {
-    int32_t bytes;
-    __builtin_memcpy(&bytes, p + 4 * v, 4);
-    const Ints codes = _mm256_srlv_epi32(_mm256_set1_epi32(bytes), shifts);
-    w[v] = _mm256_xor_ps(_mm256_permutevar8x32_ps(magnitudes, codes),
-                         _mm256_castsi256_ps(_mm256_slli_epi32(codes, 28)));
+  const Ints codes = _mm256_and_si256(
+      _mm256_srlv_epi64(InBothHalves(p), _mm256_set_epi64x(4, 4, 0, 0)), _mm256_set1_epi8(15));
+  const Ints high = _mm256_shuffle_epi8(InBothHalves(kF4Bytes.of[scale].high), codes);
+  const Ints low = _mm256_shuffle_epi8(InBothHalves(kF4Bytes.of[scale].low), codes);
+  const Ints upper = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
+#pragma GCC unroll 2
+  for (uint32_t half = 0; half < 2; ++half) {
+    const Ints words =
+        half == 0 ? _mm256_unpacklo_epi8(low, high) : _mm256_unpackhi_epi8(low, high);
+    w[2 * half] = _mm256_castsi256_ps(_mm256_slli_epi32(words, 16));
+    w[2 * half + 1] = _mm256_castsi256_ps(_mm256_and_si256(words, upper));
   }
 }
 
-constexpr bool kF4InOrder = true;
-inline Floats ToF4Order(Floats x) { return x; }
-inline Floats FromF4Order(Floats x) { return x; }
+// 16 activations into the order in which WidenF4 has their weights, and back: the inputs, four in a
+// row, are transposed.
+inline Floats Columns(Floats pairs) {
+  return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xd8));
+}
+inline void ToF4Order(Floats (&x)[2]) {
+  const Floats even_rows = _mm256_permute2f128_ps(x[0], x[1], 0x20);
+  const Floats odd_rows = _mm256_permute2f128_ps(x[0], x[1], 0x31);
+  x[0] = Columns(_mm256_unpacklo_ps(even_rows, odd_rows));
+  x[1] = Columns(_mm256_unpackhi_ps(even_rows, odd_rows));
+}
+inline void FromF4Order(Floats (&x)[2]) { ToF4Order(x); }

@@ -74,12 +74,11 @@ inline void WidenF4(const std::byte* p, uint32_t scale, Floats (&w)[2]) {
 }
 
 // 16 activations in the order in which WidenF4 has their weights, and back.
-constexpr bool kF4InOrder = false;
-inline Floats ToF4Order(Floats x) {
-  return _mm512_permutexvar_ps(
-      _mm512_set_epi32(15, 7, 14, 6, 13, 5, 12, 4, 11, 3, 10, 2, 9, 1, 8, 0), x);
+inline void ToF4Order(Floats (&x)[1]) {
+  x[0] = _mm512_permutexvar_ps(
+      _mm512_set_epi32(15, 7, 14, 6, 13, 5, 12, 4, 11, 3, 10, 2, 9, 1, 8, 0), x[0]);
 }
-inline Floats FromF4Order(Floats x) {
-  return _mm512_permutexvar_ps(
-      _mm512_set_epi32(15, 13, 11, 9, 7, 5, 3, 1, 14, 12, 10, 8, 6, 4, 2, 0), x);
+inline void FromF4Order(Floats (&x)[1]) {
+  x[0] = _mm512_permutexvar_ps(
+      _mm512_set_epi32(15, 13, 11, 9, 7, 5, 3, 1, 14, 12, 10, 8, 6, 4, 2, 0), x[0]);
 }

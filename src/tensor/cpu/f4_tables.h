@@ -36,20 +36,24 @@ constexpr F4Values MakeF4Values() {
   return values;
 }
 
-// [scale][code mod 8]: the magnitude with the code's low three bits on bits 28 to 30, so that
-// exclusive or with the code shifted left by 28 sets the sign and nothing else. Eight entries are
-// what a permutation of AVX2 can choose from.
-struct F4Magnitudes {
-  alignas(32) uint32_t bits[256][8];
+// The same values, whose lower halves are 0, as the two upper bytes: sixteen entries of a byte are
+// what a lookup of AVX2 can choose from.
+struct F4Bytes {
+  struct {
+    uint8_t high[16];
+    uint8_t low[16];
+  } of[256];  // by scale
 };
-constexpr F4Magnitudes MakeF4Magnitudes() {
-  F4Magnitudes magnitudes = {};
+constexpr F4Bytes MakeF4Bytes() {
+  F4Bytes bytes = {};
   for (uint32_t scale = 0; scale < 256; ++scale) {
-    for (uint32_t code = 0; code < 8; ++code) {
-      magnitudes.bits[scale][code] = F4MagnitudeBits(code, scale) ^ code << 28;
+    for (uint32_t code = 0; code < 16; ++code) {
+      const uint32_t value = F4MagnitudeBits(code, scale) | code / 8 << 31;
+      bytes.of[scale].high[code] = static_cast<uint8_t>(value >> 24);
+      bytes.of[scale].low[code] = static_cast<uint8_t>(value >> 16);
     }
   }
-  return magnitudes;
+  return bytes;
 }
 
 }  // namespace plumb::tensor
