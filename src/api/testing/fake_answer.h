@@ -3,8 +3,10 @@
 // is asked for, numbers that tell which prompt they are of.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "base/unit_vector.h"
 #include "engine/request.h"
 #include "text/detokenizer.h"
+#include "text/grammar.h"
 #include "text/stop_matcher.h"
 #include "text/tokenizer.h"
 
@@ -48,20 +51,43 @@ inline std::vector<float> FakeEmbedding(const engine::Request& request) {
 // A sample on its way.
 struct FakeSample {
   FakeSample(FakeAnswer fake_answer, const text::Tokenizer& tokenizer,
-             std::vector<std::string> stops)
+             const engine::Request& request)
       : answer(std::move(fake_answer)),
-        stop_strings(stops),
+        stop_strings(request.sampling.stop),
         detokenizer(tokenizer),
-        matcher(std::move(stops)) {}
+        matcher(request.sampling.stop),
+        grammar(request.grammar ? request.grammar->NewState() : nullptr),
+        mask((tokenizer.size() + 31) / 32) {}
   FakeAnswer answer;
   std::vector<std::string> stop_strings;
   FakeCache::Use cache_use = {};
   text::Detokenizer detokenizer;
   text::StopMatcher matcher;
+  std::unique_ptr<text::GrammarState> grammar;
+  std::vector<uint32_t> mask;
+  size_t scripted = 0;  // of answer.tokens, how many it has had its way with or been kept from
   size_t events = 0;
   uint32_t sent = 0;
   bool finished = false;
 };
+
+// The next token that the script wants, or where the grammar forbids it, the first one that it
+// allows: what a model does whose logits are the script. One that wants to end goes on wanting.
+inline base::TokenId NextToken(FakeSample& sample, const text::Tokenizer& tokenizer) {
+  const base::TokenId wanted = sample.answer.tokens[sample.scripted];
+  const auto allows = [&](uint32_t token) { return sample.mask[token / 32] >> (token % 32) & 1; };
+  ++sample.scripted;
+  if (sample.grammar == nullptr) return wanted;
+  CHECK(sample.grammar->FillMask(sample.mask).ok()) << "grammars of tests are small";
+  uint32_t token = base::Index(wanted);
+  if (!allows(token)) {
+    const auto ends = tokenizer.end_tokens();
+    if (std::find(ends.begin(), ends.end(), wanted) != ends.end()) --sample.scripted;
+    for (token = 0; !allows(token);) ++token;
+  }
+  CHECK(sample.grammar->Accept(base::TokenId{token}).ok()) << "the mask allows it";
+  return base::TokenId{token};
+}
 
 // Ends it: what is held back of its text, and why. One that is given up before its first token has
 // run on no weights.

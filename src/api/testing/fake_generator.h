@@ -1,8 +1,8 @@
 // api/testing/fake_generator.h
 // Tests only. A Generator that replays scripted tokens under any chunking, with the text rules of
-// the real one (whole characters, stop strings held back, an end token that ends): what the API
-// must survive can be scripted here, without a model. Events come from its own thread after Start,
-// or from whoever calls Step.
+// the real one (whole characters, stop strings held back, an end token that ends, grammars that
+// hold): what the API must survive can be scripted here, without a model. Events come from its own
+// thread after Start, or from whoever calls Step.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +51,7 @@ class FakeGenerator final : public engine::Generator {
     Live live{.request = std::move(request), .sink = &sink, .samples = {}, .cancelled = false};
     const FakeCache::Use use = cache_.Take(live.request);
     for (uint32_t i = 0; i < live.request.samples; ++i) {
-      live.samples.emplace_back(script_(live.request, i), tokenizer_, live.request.sampling.stop);
+      live.samples.emplace_back(script_(live.request, i), tokenizer_, live.request);
       live.samples.back().cache_use = use;
     }
     live_.emplace(key, std::move(live));
@@ -148,7 +148,7 @@ class FakeGenerator final : public engine::Generator {
   static bool CanMove(const Live& live) {
     if (live.cancelled) return true;
     return std::any_of(live.samples.begin(), live.samples.end(), [](const Sample& sample) {
-      const bool more = sample.sent < sample.answer.tokens.size() || !sample.answer.failure.ok();
+      const bool more = sample.scripted < sample.answer.tokens.size() || !sample.answer.failure.ok();
       return !sample.finished && more;
     });
   }
@@ -212,15 +212,15 @@ class FakeGenerator final : public engine::Generator {
     const uint32_t chunk = wanted == 0 ? UINT32_MAX : wanted;
     ++sample.events;
     for (uint32_t i = 0; i < chunk && !event.finish && !live.cancelled; ++i) {
-      if (sample.sent == sample.answer.tokens.size()) break;
-      PushToken(live, sample, sample.answer.tokens[sample.sent], event);
+      if (sample.scripted == sample.answer.tokens.size()) break;
+      PushToken(live, sample, NextToken(sample, tokenizer_), event);
       if (!event.finish && sample.sent == sampling.tokens_max)
         FinishSample(live.request, sample, engine::FinishReason::kLength, event);
     }
     if (event.finish) return event;
     if (live.cancelled) {
       FinishSample(live.request, sample, engine::FinishReason::kCancelled, event);
-    } else if (sample.sent == sample.answer.tokens.size() && !sample.answer.failure.ok()) {
+    } else if (sample.scripted == sample.answer.tokens.size() && !sample.answer.failure.ok()) {
       FinishSample(live.request, sample, engine::FinishReason::kError, event);
       event.finish->status = sample.answer.failure;
     }
@@ -239,6 +239,8 @@ class FakeGenerator final : public engine::Generator {
       return FinishSample(live.request, sample, engine::FinishReason::kStop, event);
     auto output = sample.matcher.Push(sample.detokenizer.Push(token));
     event.text += output.text;
+    if (!output.stop_index && sample.grammar != nullptr && sample.grammar->Complete())
+      return FinishSample(live.request, sample, engine::FinishReason::kStop, event);
     if (!output.stop_index) return;
     FinishSample(live.request, sample, engine::FinishReason::kStop, event);
     event.finish->stop = sample.stop_strings[*output.stop_index];
