@@ -129,7 +129,7 @@ HttpResponse BatchCalls::Create(const Call& call) {
                               : "the file must have been uploaded for purpose \"batch\"";
     return CallError(InvalidArgument("input_file_id", message), logger, call);
   }
-  // Its outputs are not refused when they come: whoever has no room for files makes no batch.
+  // Whoever has no room for files makes no batch: none of its lines would get an answer.
   if (const Status room = files.CheckRoom(call.isolation, 0); !room.ok())
     return CallError(room, logger, call);
   const auto created = runner.Create(*std::move(batch));

@@ -32,6 +32,7 @@ class BatchInput {
       std::shared_ptr<const base::MappedFile> file, const BatchInputLimits& limits);
 
   uint32_t size() const { return static_cast<uint32_t>(places_.size()); }
+  uint64_t bytes() const { return text_.size(); }
   std::string_view Line(uint32_t index) const {
     return text_.substr(places_[index].offset, places_[index].bytes);
   }

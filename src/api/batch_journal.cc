@@ -86,6 +86,10 @@ Status BatchJournal::Reopen() {
   return base::OkStatus();
 }
 
+uint64_t BatchJournal::BytesOf(const LineResult& result) {
+  return kHeadBytes + result.text.size() + 1;
+}
+
 Status BatchJournal::Append(std::span<const LineResult> results) {
   if (results.empty()) return base::OkStatus();
   if (file_ == nullptr) {

@@ -23,6 +23,7 @@ namespace {
 constexpr uint64_t kCheckBytes = 1u << 20;  // of lines, in one piece of work
 constexpr base::Duration kDiskPause = base::Seconds(30);
 constexpr int64_t kRetrySecondsMax = 30;
+constexpr uint64_t kRefusedBytes = 640;  // of a line's refusal, at most, but for its custom_id
 
 // The same each time: a line that is done again after a crash is the same request.
 std::string LineId(const Batch& batch, uint32_t line) {
@@ -57,6 +58,19 @@ std::string UnansweredJson(const Batch& batch, uint32_t line, std::string_view c
   json.String(cancelled ? "This request was not answered before its batch was cancelled."
                         : "This request could not be executed before the completion window "
                           "expired.");
+  json.EndObject().EndObject();
+  return out;
+}
+
+// Of a line for whose answer there is no room.
+std::string RefusedJson(const Batch& batch, uint32_t line, std::string_view custom_id,
+                        const Status& full) {
+  std::string out;
+  JsonWriter json(out);
+  json.BeginObject().Key("id").String(LineId(batch, line)).Key("custom_id").String(custom_id);
+  json.Key("response").Null().Key("error").BeginObject();
+  json.Key("code").String(full.reason()).Key("message");
+  json.String("There is no room for the answer of this request: " + std::string(full.message()));
   json.EndObject().EndObject();
   return out;
 }
@@ -123,6 +137,8 @@ Status BatchRun::OpenInput() {
     auto journal = BatchJournal::Open(parts_.batches.JournalPath(batch_.id), input->size());
     if (!journal.ok()) return StorageError(journal.status());
     journal_ = *std::move(journal);
+    held_ = RefusedBytes(*input) + journal_->bytes();
+    parts_.files.HoldAnyway(batch_.caller, held_);
   }
   input_ = std::move(input);
   return base::OkStatus();
@@ -145,8 +161,14 @@ Status BatchRun::FailWith(std::vector<BatchError> errors) {
   return Put(std::move(next));
 }
 
+// Room to refuse all of its lines is taken before the first is asked.
 // A journal of an earlier try that was never told of has nothing in it.
 Status BatchRun::Begin() {
+  if (held_ == 0) {
+    const Status room = parts_.files.Hold(batch_.caller, RefusedBytes(*input_));
+    if (!room.ok()) return FailWith({{.code = room.reason(), .message = room.message()}});
+    held_ = RefusedBytes(*input_);
+  }
   auto journal = BatchJournal::Open(parts_.batches.JournalPath(batch_.id), input_->size());
   if (!journal.ok()) return StorageError(journal.status());
   Batch next = batch_;
@@ -166,8 +188,12 @@ Status BatchRun::Put(Batch next) {
 
 // What cannot be kept is asked again later; the answer is the same then.
 Status BatchRun::Keep() {
-  const std::vector<LineResult> results = std::exchange(results_, {});
+  std::vector<LineResult> results = std::exchange(results_, {});
+  const uint64_t held_before = held_;
+  for (LineResult& result : results) Hold(result);
   if (Status status = journal_->Append(results); !status.ok()) {
+    parts_.files.GiveBack(batch_.caller, held_ - held_before);
+    held_ = held_before;
     for (const LineResult& result : results) again_.push_back(result.line);
     return status;
   }
@@ -175,6 +201,30 @@ Status BatchRun::Keep() {
   batch_.counts.failed = journal_->count(ResultKind::kError);
   parts_.batches.ShowCounts(batch_);
   return base::OkStatus();
+}
+
+uint64_t BatchRun::RefusedBytes(const BatchInput& input) {
+  return input.bytes() + kRefusedBytes * input.size();
+}
+
+// A refusal has its room since Begin.
+void BatchRun::Hold(LineResult& result) {
+  if (!full_.ok()) return void(result = Refused(result.line));
+  const uint64_t bytes = BatchJournal::BytesOf(result);
+  full_ = parts_.files.Hold(batch_.caller, bytes);
+  if (!full_.ok()) return void(result = Refused(result.line));
+  held_ += bytes;
+}
+
+LineResult BatchRun::Refused(uint32_t line) const {
+  auto read = ReadBatchLine(input_->Line(line), batch_.endpoint, limits_);
+  return {.line = line,
+          .kind = ResultKind::kError,
+          .text = RefusedJson(batch_, line, std::get<BatchLine>(read).custom_id, full_)};
+}
+
+bool BatchRun::HasResults() const {
+  return !results_.empty() && parts_.clock.Now() >= work_from_;
 }
 
 bool BatchRun::HasLine() const {
@@ -196,6 +246,10 @@ void BatchRun::SendLine() {
   } else {
     line = again_.front();
     again_.pop_front();
+  }
+  if (!full_.ok()) {
+    results_.push_back(Refused(line));
+    return;
   }
   auto read = ReadBatchLine(input_->Line(line), batch_.endpoint, limits_);
   auto* good = std::get_if<BatchLine>(&read);

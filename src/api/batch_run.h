@@ -1,6 +1,8 @@
 // api/batch_run.h
 // One batch on its way: its lines are checked, sent a few at a time, journaled as their answers
-// come, and written into the output files at the end. Every step is on the disk before it is told,
+// come, and written into the output files at the end. What is journaled counts as its caller's files
+// do: a line whose answer has no room, and every line after it, is an error, and a batch for which
+// there is not even room to say that of all its lines fails before its first. Every step is on the disk before it is told,
 // and may be taken again after a crash. Nothing here waits: Work does a piece, and a disk that is
 // full or gone is tried again later. Read next: api/batch_runner.h, which has several of these.
 #pragma once
@@ -58,6 +60,9 @@ class BatchRun {
   // Of a batch that has not ended; also one that another process began.
   BatchRun(Batch batch, const BatchParts& parts, const BatchInputLimits& limits)
       : batch_(std::move(batch)), parts_(parts), limits_(limits) {}
+  ~BatchRun() { parts_.files.GiveBack(batch_.caller, held_); }
+  BatchRun(const BatchRun&) = delete;
+  BatchRun& operator=(const BatchRun&) = delete;
 
   const Batch& batch() const { return batch_; }
   bool ended() const { return HasEnded(batch_.status); }
@@ -68,6 +73,8 @@ class BatchRun {
   // Whether SendLine has one to send.
   bool HasLine() const;
   void SendLine();
+  // Whether there are answers to be kept, which the next Work does.
+  bool HasResults() const;
   // The answer to a line that was sent.
   void Take(LineAnswer answer);
   // kInvalidArgument: too late; StorageError.
@@ -80,6 +87,9 @@ class BatchRun {
   base::Status OpenInput();
   base::Status Begin();
   base::Status Keep();
+  void Hold(LineResult& result);
+  static uint64_t RefusedBytes(const BatchInput& input);  // at most, of all lines
+  LineResult Refused(uint32_t line) const;
   base::Status Finish();
   base::Status WriteOutput();
   base::Status WriteErrors(BatchStatus outcome);
@@ -101,6 +111,8 @@ class BatchRun {
   std::deque<uint32_t> again_;             // lines that were sent in vain
   std::map<uint32_t, std::shared_ptr<LineCall>> running_;
   std::vector<LineResult> results_;  // not yet in the journal
+  uint64_t held_ = 0;                // bytes that count as the caller's: for refusals, and answers
+  base::Status full_;                // not ok: there was no room for an answer
   bool stopped_ = false;             // no more lines: cancelled or out of time
   base::Instant work_from_{0};       // after an error of the disk
   base::Instant send_from_{0};       // after the server had no room

@@ -73,7 +73,8 @@ bool BatchRunner::Turn() {
   }
   std::erase_if(runs_, [](const auto& run) { return run->ended(); });
   if (!paused_.load()) SendLines();
-  return more || (!waiting_.empty() && runs_.size() < options_.batches_at_once);
+  const bool kept = std::ranges::none_of(runs_, [](const auto& run) { return run->HasResults(); });
+  return more || !kept || (!waiting_.empty() && runs_.size() < options_.batches_at_once);
 }
 
 void BatchRunner::StartWaiting() {

@@ -91,22 +91,40 @@ void BatchStore::Keep(Batch batch) {
   shelf.insert_or_assign(batch.sequence, std::move(batch));
 }
 
-// One goes for the one that comes; those that run go never.
+const Batch* BatchStore::OldestEnded(const Shelf& shelf) {
+  for (const auto& [sequence, batch] : shelf)
+    if (HasEnded(batch.status)) return &batch;
+  return nullptr;
+}
+
+Status BatchStore::Forget(const Batch& batch) {
+  if (Status status = base::RemoveFile(Path(batch.id, kRecord)); !status.ok())
+    return StorageError(status);
+  const auto shelf = shelves_.find(batch.caller);
+  const uint64_t sequence = batch.sequence;
+  sequences_.erase(batch.id);
+  shelf->second.erase(sequence);
+  if (shelf->second.empty()) shelves_.erase(shelf);
+  return base::OkStatus();
+}
+
+// One goes for the one that comes: of the caller's own, or when all together are too many, of whoever
+// has most. Those that run go never.
 Status BatchStore::MakeRoom(const base::Hash256& caller) {
   const auto shelf = shelves_.find(caller);
   const size_t kept = shelf == shelves_.end() ? 0 : shelf->second.size();
   const bool full = sequences_.size() >= limits_.batches_max;
   if (!full && kept < limits_.caller_batches_max) return base::OkStatus();
-  if (kept > 0) {
-    for (const auto& [sequence, batch] : shelf->second) {
-      if (!HasEnded(batch.status)) continue;
-      if (Status status = base::RemoveFile(Path(batch.id, kRecord)); !status.ok())
-        return StorageError(status);
-      sequences_.erase(batch.id);
-      shelf->second.erase(sequence);
-      return base::OkStatus();
+  const Batch* ended = kept > 0 ? OldestEnded(shelf->second) : nullptr;
+  size_t most = 0;
+  for (const auto& [other, batches] : shelves_) {
+    if (!full || kept > 0 || batches.size() <= most) continue;
+    if (const Batch* batch = OldestEnded(batches)) {
+      ended = batch;
+      most = batches.size();
     }
   }
+  if (ended != nullptr) return Forget(*ended);
   if (full) {
     return TooMany(base::Code::kOverloaded,
                    "the server keeps as many batches as it may; try again later");

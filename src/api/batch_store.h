@@ -1,7 +1,8 @@
 // api/batch_store.h
 // The records of batches in a folder of their own, <id>.json each, replaced in one step whenever
 // one gets on; beside it, while it runs, its journal (api/batch_journal.h). Each caller sees its
-// own batches and nobody else's. Full: a caller's oldest batch that has ended is forgotten first.
+// own batches and nobody else's. Full: a caller's oldest batch that has ended is forgotten first; of
+// a caller that has none yet takes the place of the oldest of whoever has most.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +59,8 @@ class BatchStore {
   base::Status Load();
   base::Status LoadRecord(const std::string& id);
   void Keep(Batch batch);
+  static const Batch* OldestEnded(const Shelf& shelf);  // null: none has
+  base::Status Forget(const Batch& batch);
   base::Status MakeRoom(const base::Hash256& caller);
   Batch* FindKept(const base::Hash256& caller, const std::string& id);
 

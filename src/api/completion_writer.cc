@@ -101,8 +101,10 @@ std::vector<uint32_t> CompletionWriter::Choose(std::span<const SampleAnswer> sam
   std::vector<uint32_t> order(samples.size());
   std::iota(order.begin(), order.end(), 0u);
   if (shape_.choices == shape_.samples) return order;
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    return MeanLogprob(samples[a]) > MeanLogprob(samples[b]);
+  std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
+    const auto mean_a = MeanLogprob(samples[a]);
+    const auto mean_b = MeanLogprob(samples[b]);
+    return mean_a != mean_b ? mean_a > mean_b : a < b;
   });
   order.resize(shape_.choices);
   return order;

@@ -58,6 +58,21 @@ Status Full(base::Code code, std::string reason, std::string message) {
       .WithRetryAfterMs(kFullRetryMs);
 }
 
+// `own_files`: of who is told.
+Status AllFull(uint64_t own_files) {
+  return Full(base::Code::kOverloaded, "storage_full",
+              fmt::format("the server keeps as much as it may for all; {}try again later",
+                          own_files > 0 ? "delete some files of yours, or " : ""));
+}
+
+Status ShareFull(uint64_t own_files, uint64_t own_bytes) {
+  return Full(base::Code::kQuotaExceeded, "storage_share",
+              fmt::format("you have {} files here and {} bytes, answers of running batches among "
+                          "them, and with this would have more than is left for all others; {}",
+                          own_files, own_bytes,
+                          own_files > 0 ? "delete some of your files" : "try again later"));
+}
+
 }  // namespace
 
 FileWriter::~FileWriter() {
@@ -133,25 +148,54 @@ Status FileStore::CheckRoom(const base::Hash256& caller, uint64_t bytes) const {
   }
   const auto shelf = shelves_.find(caller);
   const uint64_t own_files = shelf == shelves_.end() ? 0 : shelf->second.files.size();
-  const uint64_t own_bytes = shelf == shelves_.end() ? 0 : shelf->second.bytes;
   if (own_files >= limits_.caller_files_max) {
     return Full(base::Code::kQuotaExceeded, "files_max",
                 fmt::format("you have {} files here, as many as you may; delete some", own_files));
   }
   const base::Share of_files{.max = limits_.files_max, .all = count() + 1, .own = own_files + 1};
-  const base::Share of_bytes{
-      .max = limits_.storage_bytes_max, .all = bytes_ + bytes, .own = own_bytes + bytes};
-  if (!base::FitsAll(of_files) || !base::FitsAll(of_bytes)) {
-    return Full(base::Code::kOverloaded, "storage_full",
-                "the server keeps as many files as it may; delete some of yours, or try later");
-  }
-  if (limits_.shared && !(base::FitsShare(of_files) && base::FitsShare(of_bytes))) {
-    return Full(base::Code::kQuotaExceeded, "storage_share",
-                fmt::format("you have {} files of {} bytes here, and with this one would have more "
-                            "than is left for all others; delete some of yours",
-                            own_files, own_bytes));
-  }
+  if (!base::FitsAll(of_files)) return AllFull(own_files);
+  if (limits_.shared && !base::FitsShare(of_files)) return ShareFull(own_files, OwnBytes(caller));
+  return CheckBytes(caller, bytes);
+}
+
+Status FileStore::CheckBytes(const base::Hash256& caller, uint64_t bytes) const {
+  const auto shelf = shelves_.find(caller);
+  const uint64_t own_files = shelf == shelves_.end() ? 0 : shelf->second.files.size();
+  const uint64_t own_bytes = OwnBytes(caller);
+  const base::Share share{.max = limits_.storage_bytes_max,
+                          .all = bytes_ + held_bytes_ + bytes,
+                          .own = own_bytes + bytes};
+  if (!base::FitsAll(share)) return AllFull(own_files);
+  if (limits_.shared && !base::FitsShare(share)) return ShareFull(own_files, own_bytes);
   return base::OkStatus();
+}
+
+uint64_t FileStore::OwnBytes(const base::Hash256& caller) const {
+  const auto shelf = shelves_.find(caller);
+  const auto held = held_.find(caller);
+  return (shelf == shelves_.end() ? 0 : shelf->second.bytes) +
+         (held == held_.end() ? 0 : held->second);
+}
+
+Status FileStore::Hold(const base::Hash256& caller, uint64_t bytes) {
+  RETURN_IF_ERROR(CheckBytes(caller, bytes));
+  HoldAnyway(caller, bytes);
+  return base::OkStatus();
+}
+
+void FileStore::HoldAnyway(const base::Hash256& caller, uint64_t bytes) {
+  if (bytes == 0) return;
+  held_[caller] += bytes;
+  held_bytes_ += bytes;
+}
+
+void FileStore::GiveBack(const base::Hash256& caller, uint64_t bytes) {
+  if (bytes == 0) return;
+  const auto held = held_.find(caller);
+  CHECK(held != held_.end() && held->second >= bytes) << "more is given back than was held";
+  held->second -= bytes;
+  held_bytes_ -= bytes;
+  if (held->second == 0) held_.erase(held);
 }
 
 Result<std::unique_ptr<FileWriter>> FileStore::Begin(const std::string& id) {

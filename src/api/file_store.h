@@ -78,6 +78,12 @@ class FileStore {
   // storage_share): the caller has too many, or more than is left for others; kOverloaded (reason
   // storage_full): all together have.
   base::Status CheckRoom(const base::Hash256& caller, uint64_t bytes) const;
+  // Bytes of a caller that are not in a file yet and will be: from now on they count as if they
+  // were, until they are given back. kQuotaExceeded, kOverloaded: as above, and nothing is held.
+  base::Status Hold(const base::Hash256& caller, uint64_t bytes);
+  // Whether there is room or not: they are there.
+  void HoldAnyway(const base::Hash256& caller, uint64_t bytes);
+  void GiveBack(const base::Hash256& caller, uint64_t bytes);  // CHECK: no more than it holds
   base::Result<std::unique_ptr<FileWriter>> Begin(const std::string& id);
   // Id, caller, filename, purpose and expires_at are given; the rest is filled in. CHECK: not
   // empty, and no file has that id. On an error there is none. The pointer is valid until it is
@@ -112,6 +118,8 @@ class FileStore {
   base::Status Load();
   base::Status LoadRecord(const std::string& id);
   const StoredFile* Keep(StoredFile file);
+  uint64_t OwnBytes(const base::Hash256& caller) const;  // what it holds among them
+  base::Status CheckBytes(const base::Hash256& caller, uint64_t bytes) const;
 
   const std::string folder_;
   const FileLimits limits_;
@@ -120,7 +128,9 @@ class FileStore {
   std::map<base::Hash256, Shelf> shelves_;     // none is empty
   std::map<std::string, uint64_t> sequences_;  // by id
   uint64_t next_sequence_ = 1;
-  uint64_t bytes_ = 0;
+  uint64_t bytes_ = 0;                         // of files
+  std::map<base::Hash256, uint64_t> held_;     // none is 0
+  uint64_t held_bytes_ = 0;                    // of all
   int64_t first_expiry_ = INT64_MAX;  // no file is to be removed before
 };
 
