@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/bytes.h"
 #include "base/check.h"
 
@@ -36,8 +38,10 @@ CheckpointStore::CheckpointStore(const PageLayout& layout, uint32_t pages, uint3
       total_(slots),
       slot_of_(pages, kNone),
       plain_(pages),
-      hinted_(pages) {
+      hinted_(pages),
+      slots_(slots) {
   free_.reserve(slots);
+  tallies_.reserve(slots);
   for (uint32_t slot = slots; slot > 0; --slot) free_.push_back(slot - 1);
 }
 
@@ -51,12 +55,13 @@ std::span<std::byte> CheckpointStore::Add(PageId page) {
   CHECK(!Has(page)) << "page " << Index(page) << " has a checkpoint";
   if (free_.empty()) {
     const bool of_hinted = plain_.empty() || hinted_.size() > total_ / 2;
-    Forget((of_hinted ? hinted_ : plain_).First());
+    Forget(of_hinted ? FirstHinted() : plain_.First());
     ++evictions_;
   }
   const uint32_t slot = free_.back();
   free_.pop_back();
   slot_of_[Index(page)] = slot;
+  slots_[slot] = {.page = page};
   plain_.Add(page, ++uses_);
   ++added_;
   return {Data(slot), checkpoint_bytes_};
@@ -70,11 +75,33 @@ void CheckpointStore::Forget(PageId page) {
   free_.push_back(slot);
 }
 
-void CheckpointStore::SetHinted(PageId page, bool hinted) {
-  if (!Has(page) || IsHinted(page) == hinted) return;
-  PageHeap& from = hinted ? plain_ : hinted_;
-  (hinted ? hinted_ : plain_).Add(page, from.KeyOf(page));
+void CheckpointStore::SetHint(PageId page, std::optional<uint64_t> owner) {
+  if (!Has(page)) return;
+  if (owner) slots_[slot_of_[Index(page)]].owner = *owner;
+  if (IsHinted(page) == owner.has_value()) return;
+  PageHeap& from = owner ? plain_ : hinted_;
+  (owner ? hinted_ : plain_).Add(page, from.KeyOf(page));
   from.Remove(page);
+}
+
+// Every slot is taken when this is asked.
+PageId CheckpointStore::FirstHinted() {
+  tallies_.clear();
+  for (const Slot& slot : slots_) {
+    if (!hinted_.Has(slot.page)) continue;
+    auto tally = std::ranges::find(tallies_, slot.owner, &Tally::owner);
+    if (tally == tallies_.end()) {
+      tallies_.push_back({.owner = slot.owner, .count = 1, .oldest = slot.page});
+      continue;
+    }
+    ++tally->count;
+    if (hinted_.KeyOf(slot.page) < hinted_.KeyOf(tally->oldest)) tally->oldest = slot.page;
+  }
+  const auto most = std::ranges::max_element(tallies_, [this](const Tally& a, const Tally& b) {
+    if (a.count != b.count) return a.count < b.count;
+    return hinted_.KeyOf(a.oldest) > hinted_.KeyOf(b.oldest);
+  });
+  return most->oldest;
 }
 
 void CheckpointStore::CheckInvariants() const {
@@ -88,6 +115,7 @@ void CheckpointStore::CheckInvariants() const {
     if (!Has(page)) continue;
     CHECK(!taken[slot_of_[index]]) << "slot " << slot_of_[index] << " is free or another page's";
     taken[slot_of_[index]] = true;
+    CHECK(slots_[slot_of_[index]].page == page) << "page " << index << " is not its slot's";
     ++pages;
   }
   CHECK(pages == stored()) << pages << " of " << stored();

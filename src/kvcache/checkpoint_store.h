@@ -3,12 +3,14 @@
 // stored page that ends there, so named by all that they depend on. A bounded number of equal slots
 // in one allocation made at start. A page may lose its checkpoint and stay; one that goes takes it
 // along (prefix_tree.h). One whose page has a hint goes after others, as long as half of the slots
-// at most are such. See docs/prefix_cache.md. Thread: engine thread only.
+// at most are such; of those, one of the owner that has most. See docs/prefix_cache.md. Thread:
+// engine thread only.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,12 +39,13 @@ class CheckpointStore {
 
   // Where to write, at once, that of a page which has none (CHECK); aligned to kAlignment. When no
   // slot is free, the least recently used checkpoint goes: of those without a hint, but where there
-  // are none, or the others more than half of all, of those with one.
+  // are none, or the others more than half of all, of those with one: of the owner that has most of
+  // them (of several, that of whichever was used least recently). Then it takes O(slots * owners).
   std::span<std::byte> Add(PageId page);
 
-  // Whether the page has a hint; of one without a checkpoint it means nothing, and a new checkpoint
-  // begins without.
-  void SetHinted(PageId page, bool hinted);
+  // Whose hint the page has; nothing: none. Of a page without a checkpoint it means nothing, and a
+  // new checkpoint begins without.
+  void SetHint(PageId page, std::optional<uint64_t> owner);
   bool IsHinted(PageId page) const { return hinted_.Has(page); }
 
   // The page is given up: so is its checkpoint, if it has one.
@@ -66,6 +69,7 @@ class CheckpointStore {
   CheckpointStore(const PageLayout& layout, uint32_t pages, uint32_t slots,
                   std::unique_ptr<MappedMemory> memory);
   std::byte* Data(uint32_t slot) const { return memory_->data() + slot * stride_bytes_; }
+  PageId FirstHinted();
 
   const uint64_t checkpoint_bytes_;
   const uint64_t stride_bytes_;
@@ -74,6 +78,17 @@ class CheckpointStore {
   std::vector<uint32_t> slot_of_;  // [pages]; kNone
   std::vector<uint32_t> free_;     // a stack of slots
   PageHeap plain_, hinted_;        // pages that have one, by the number of its last use
+  struct Slot {
+    PageId page{};
+    uint64_t owner = 0;  // of its hint
+  };
+  std::vector<Slot> slots_;  // [slots]; of a free one it means nothing
+  struct Tally {
+    uint64_t owner = 0;
+    uint32_t count = 0;
+    PageId oldest{};
+  };
+  std::vector<Tally> tallies_;  // FirstHinted's, at most one for each slot
   uint64_t uses_ = 0;
   uint64_t added_ = 0, evictions_ = 0;
 };

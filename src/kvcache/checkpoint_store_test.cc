@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -50,14 +51,14 @@ TEST(CheckpointStore, KeepsWhatIsUsedAndLosesWhatIsNot) {
 TEST(CheckpointStore, OfPagesWithAHintItGoesLater) {
   const auto store = MakeStore(10, 4);
   for (const uint32_t page : {0u, 1u, 2u, 3u}) Fill(*store, page, static_cast<int>(page));
-  store->SetHinted(PageId{0}, true);
-  store->SetHinted(PageId{1}, true);
-  store->SetHinted(PageId{9}, true);  // has none
+  store->SetHint(PageId{0}, 1);
+  store->SetHint(PageId{1}, 1);
+  store->SetHint(PageId{9}, 1);  // has none
   Fill(*store, 4, 4);
   Fill(*store, 5, 5);
   EXPECT_TRUE(Holds(*store, 0, 0) && Holds(*store, 1, 1));
   // Its place among the others is that of its last use.
-  store->SetHinted(PageId{0}, false);
+  store->SetHint(PageId{0}, std::nullopt);
   Fill(*store, 6, 6);
   EXPECT_FALSE(store->Has(PageId{4}));
   EXPECT_TRUE(store->Has(PageId{0}));
@@ -68,17 +69,32 @@ TEST(CheckpointStore, HintsHoldHalfOfItAtMost) {
   const auto store = MakeStore(10, 4);
   for (const uint32_t page : {0u, 1u, 2u, 3u}) {
     Fill(*store, page, static_cast<int>(page));
-    if (page != 1) store->SetHinted(PageId{page}, true);
+    if (page != 1) store->SetHint(PageId{page}, 1);
   }
   Fill(*store, 4, 4);
   EXPECT_FALSE(store->Has(PageId{0})) << "of three with a hint the one used least recently";
   Fill(*store, 5, 5);
   EXPECT_FALSE(store->Has(PageId{1}));
-  store->SetHinted(PageId{4}, true);
-  store->SetHinted(PageId{5}, true);
+  store->SetHint(PageId{4}, 1);
+  store->SetHint(PageId{5}, 1);
   Fill(*store, 6, 6);
   EXPECT_FALSE(store->Has(PageId{2})) << "there are no others";
   store->CheckInvariants();
+}
+
+TEST(CheckpointStore, HintsOfOneOwnerDoNotPushOutThoseOfAnother) {
+  const auto store = MakeStore(40, 8);
+  for (const uint32_t page : {0u, 1u, 2u}) {
+    Fill(*store, page, static_cast<int>(page));
+    store->SetHint(PageId{page}, page == 2 ? 3 : 2);
+  }
+  for (uint32_t page = 3; page < 40; ++page) {
+    Fill(*store, page, static_cast<int>(page));
+    store->SetHint(PageId{page}, 1);
+    store->CheckInvariants();
+  }
+  EXPECT_TRUE(Holds(*store, 0, 0) && Holds(*store, 1, 1) && Holds(*store, 2, 2));
+  EXPECT_TRUE(store->Has(PageId{39}) && !store->Has(PageId{3}));
 }
 
 TEST(CheckpointStore, AForgottenPageMakesRoom) {
@@ -106,6 +122,27 @@ TEST(CheckpointStore, RefusesMemoryTheSystemDoesNotHave) {
   }
 }
 
+struct Kept {
+  uint32_t page = 0;
+  int content = 0;
+  std::optional<uint64_t> owner = std::nullopt;  // of its hint
+};
+
+// What the header promises, in the words of a full store by use.
+std::vector<Kept>::iterator NextToGo(std::vector<Kept>& held, uint32_t slots) {
+  const auto count = [&](const std::optional<uint64_t>& owner) {
+    return std::ranges::count(held, owner, &Kept::owner);
+  };
+  const auto plain = count(std::nullopt);
+  const auto hinted = static_cast<std::ptrdiff_t>(held.size()) - plain;
+  if (plain > 0 && hinted <= slots / 2)
+    return std::ranges::find_if(held, [](const Kept& one) { return !one.owner; });
+  std::ptrdiff_t most = 0;
+  for (const Kept& one : held) most = std::max(most, one.owner ? count(one.owner) : 0);
+  return std::ranges::find_if(
+      held, [&](const Kept& one) { return one.owner && count(one.owner) == most; });
+}
+
 TEST(CheckpointStore, AgreesWithAModelUnderRandomCalls) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -113,21 +150,26 @@ TEST(CheckpointStore, AgreesWithAModelUnderRandomCalls) {
     const auto pages = static_cast<uint32_t>(1 + rng.Below(20));
     const auto slots = static_cast<uint32_t>(1 + rng.Below(pages));
     const auto store = MakeStore(pages, slots);
-    std::vector<std::pair<uint32_t, int>> held;  // page and content, by use
+    std::vector<Kept> held;  // by use
     for (int call = 0; call < 2000; ++call) {
       const auto page = static_cast<uint32_t>(rng.Below(pages));
-      const auto place = std::ranges::find(held, page, &std::pair<uint32_t, int>::first);
+      const auto place = std::ranges::find(held, page, &Kept::page);
       ASSERT_EQ(store->Has(PageId{page}), place != held.end());
-      if (rng.Below(4) == 0) {
+      const uint64_t what = rng.Below(6);
+      if (what == 0) {
         store->Forget(PageId{page});
         if (place != held.end()) held.erase(place);
+      } else if (what <= 2) {
+        const auto owner = rng.Below(3) == 0 ? std::nullopt : std::optional(rng.Below(3));
+        store->SetHint(PageId{page}, owner);
+        if (place != held.end()) place->owner = owner;
       } else if (place != held.end()) {
-        ASSERT_TRUE(Holds(*store, page, place->second));
+        ASSERT_TRUE(Holds(*store, page, place->content));
         std::rotate(place, place + 1, held.end());
       } else {
-        if (held.size() == slots) held.erase(held.begin());
-        held.emplace_back(page, static_cast<int>(rng.Below(256)));
-        Fill(*store, page, held.back().second);
+        if (held.size() == slots) held.erase(NextToGo(held, slots));
+        held.push_back({.page = page, .content = static_cast<int>(rng.Below(256))});
+        Fill(*store, page, held.back().content);
       }
       ASSERT_EQ(store->stored(), held.size());
       store->CheckInvariants();

@@ -1,6 +1,5 @@
 // kvcache/page_hints.cc
-// Two lists by use, that of all hints and the owner's, and a heap by end; behind
-// kvcache/page_hints.h.
+// A list by use for each owner, and a heap by end; behind kvcache/page_hints.h.
 #include "kvcache/page_hints.h"
 
 #include <algorithm>
@@ -26,8 +25,14 @@ std::optional<PageId> PageHints::InTheWay(uint64_t owner) const {
   if (account != accounts_.end() && account->second.count >= owner_max_) {
     return PageId{account->second.oldest};
   }
-  if (count() >= count_max_ && count() > 0) return PageId{all_.oldest};
-  return std::nullopt;
+  if (count() < count_max_ || count() == 0) return std::nullopt;
+  const List* most = nullptr;
+  for (const auto& [other, list] : accounts_) {
+    if (most != nullptr && list.count < most->count) continue;
+    if (most == nullptr || list.count > most->count || hints_[list.oldest].use < hints_[most->oldest].use)
+      most = &list;
+  }
+  return PageId{most->oldest};
 }
 
 void PageHints::Give(PageId page, const PageHint& hint, base::Instant now) {
@@ -35,8 +40,7 @@ void PageHints::Give(PageId page, const PageHint& hint, base::Instant now) {
   CHECK(count() < count_max_ && CountOf(hint.owner) < owner_max_) << "no room for one more hint";
   CHECK(hint.time.ns > 0) << hint.time.ns;
   hints_[Index(page)].given = hint;
-  Append(all_, &Hint::all, page);
-  Append(AccountOf(hint.owner), &Hint::own, page);
+  Append(AccountOf(hint.owner), page);
   ends_.Add(page, KeyOf(now + hint.time));
 }
 
@@ -45,18 +49,15 @@ void PageHints::Use(PageId page, base::Duration time, base::Instant now) {
   PageHint& hint = hints_[Index(page)].given;
   hint.time = std::max(hint.time, time);
   List& own = AccountOf(hint.owner);
-  Unlink(all_, &Hint::all, page);
-  Append(all_, &Hint::all, page);
-  Unlink(own, &Hint::own, page);
-  Append(own, &Hint::own, page);
+  Unlink(own, page);
+  Append(own, page);
   ends_.Change(page, KeyOf(now + hint.time));
 }
 
 void PageHints::Take(PageId page) {
   CHECK(Has(page)) << "page " << Index(page) << " has no hint";
   const auto account = accounts_.find(hints_[Index(page)].given.owner);
-  Unlink(all_, &Hint::all, page);
-  Unlink(account->second, &Hint::own, page);
+  Unlink(account->second, page);
   if (account->second.count == 0) spare_.push_back(accounts_.extract(account));
   ends_.Remove(page);
   hints_[Index(page)] = Hint();
@@ -70,6 +71,11 @@ std::optional<PageId> PageHints::Ended(base::Instant now) const {
 uint32_t PageHints::CountOf(uint64_t owner) const {
   const auto account = accounts_.find(owner);
   return account == accounts_.end() ? 0 : account->second.count;
+}
+
+uint64_t PageHints::OwnerOf(PageId page) const {
+  CHECK(Has(page)) << "page " << Index(page) << " has no hint";
+  return hints_[Index(page)].given.owner;
 }
 
 base::Instant PageHints::EndOf(PageId page) const {
@@ -87,34 +93,35 @@ PageHints::List& PageHints::AccountOf(uint64_t owner) {
   return accounts_.insert(std::move(node)).position->second;
 }
 
-void PageHints::Append(List& list, Links Hint::* links, PageId page) {
+void PageHints::Append(List& list, PageId page) {
   const uint32_t index = Index(page);
-  hints_[index].*links = {.older = list.newest, .newer = kNone};
-  (list.newest == kNone ? list.oldest : (hints_[list.newest].*links).newer) = index;
+  hints_[index].older = list.newest;
+  hints_[index].newer = kNone;
+  hints_[index].use = ++uses_;
+  (list.newest == kNone ? list.oldest : hints_[list.newest].newer) = index;
   list.newest = index;
   ++list.count;
 }
 
-void PageHints::Unlink(List& list, Links Hint::* links, PageId page) {
+void PageHints::Unlink(List& list, PageId page) {
   CHECK(list.count > 0);
-  const Links gone = hints_[Index(page)].*links;
-  (gone.older == kNone ? list.oldest : (hints_[gone.older].*links).newer) = gone.newer;
-  (gone.newer == kNone ? list.newest : (hints_[gone.newer].*links).older) = gone.older;
+  const Hint& gone = hints_[Index(page)];
+  (gone.older == kNone ? list.oldest : hints_[gone.older].newer) = gone.newer;
+  (gone.newer == kNone ? list.newest : hints_[gone.newer].older) = gone.older;
   --list.count;
 }
 
 void PageHints::CheckInvariants() const {
   CHECK(count() <= count_max_) << count() << " of " << count_max_;
   CHECK(accounts_.size() + spare_.size() == count_max_);
-  uint32_t listed = 0, owned = 0;
-  for (uint32_t page = all_.oldest; page != kNone; page = hints_[page].all.newer) {
-    CHECK(Has(PageId{page}) && listed++ < count()) << "page " << page;
-  }
-  CHECK(listed == count() && all_.count == count()) << listed << " of " << count();
+  uint32_t owned = 0;
   for (const auto& [owner, account] : accounts_) {
     uint32_t own = 0;
-    for (uint32_t page = account.oldest; page != kNone; page = hints_[page].own.newer) {
+    uint64_t use = 0;
+    for (uint32_t page = account.oldest; page != kNone; page = hints_[page].newer) {
       CHECK(Has(PageId{page}) && hints_[page].given.owner == owner) << "page " << page;
+      CHECK(hints_[page].use > use) << "the list of an owner is not by use";
+      use = hints_[page].use;
       CHECK(own++ < account.count) << "the list of an owner is longer than its count";
     }
     CHECK(own == account.count && own > 0 && own <= owner_max_) << own << " of " << owner_max_;

@@ -2,8 +2,9 @@
 // Which stored pages somebody wants kept, whose wish that is, and until when (what that does:
 // kvcache/prefix_tree.h). Half of all pages at most have a hint, and half of these those of one
 // owner. Where there is no room for one more, the owner's own that was used least recently goes
-// first if the owner has its share, else the least recently used of all. Sized at the start; no
-// call but CheckInvariants allocates. Thread: one at a time.
+// first if the owner has its share, else that of whoever has most (of several, of whoever's was used
+// least recently), so that who has few keeps them, however many others take what they can. Sized at
+// the start; no call but CheckInvariants allocates. Thread: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ struct PageHint {
   base::Duration time{0};  // how long it holds after the page's last use; > 0
 };
 
-// Every call takes O(log pages).
+// Every call takes O(log pages), InTheWay O(owners) where all are too many.
 class PageHints {
  public:
   // For pages below `pages`.
@@ -47,6 +48,8 @@ class PageHints {
   uint32_t owner_max() const { return owner_max_; }
   // The owner's hints now.
   uint32_t CountOf(uint64_t owner) const;
+  // Whose the hint of a page that has one (CHECK) is.
+  uint64_t OwnerOf(PageId page) const;
   // When the hint of a page that has one (CHECK) ends.
   base::Instant EndOf(PageId page) const;
 
@@ -55,31 +58,29 @@ class PageHints {
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
-  struct Links {
-    uint32_t older = kNone, newer = kNone;
-  };
-  // By use; a page is in that of all and in its owner's.
+  // An owner's, by use.
   struct List {
     uint32_t oldest = kNone, newest = kNone;
     uint32_t count = 0;
   };
   struct Hint {
     PageHint given;
-    Links all, own;
+    uint64_t use = 0;                       // the number of its last one
+    uint32_t older = kNone, newer = kNone;  // in its owner's list
   };
   using Accounts = std::map<uint64_t, List>;  // of owners that have hints
 
-  void Append(List& list, Links Hint::* links, PageId page);
-  void Unlink(List& list, Links Hint::* links, PageId page);
+  void Append(List& list, PageId page);
+  void Unlink(List& list, PageId page);
   List& AccountOf(uint64_t owner);
 
   const uint32_t count_max_;
   const uint32_t owner_max_;
   std::vector<Hint> hints_;  // [pages]
   PageHeap ends_;            // of pages that have one, by when it ends
-  List all_;
   Accounts accounts_;
   std::vector<Accounts::node_type> spare_;  // one for each owner more that there can be
+  uint64_t uses_ = 0;
 };
 
 }  // namespace plumb::kvcache

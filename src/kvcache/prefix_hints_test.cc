@@ -129,13 +129,26 @@ TEST_F(PrefixHintsTest, HalfOfThePagesAtMostAndAQuarterForOneOwner) {
   EXPECT_FALSE(Holds("aaaa", 1));
   for (const char* text : {"aaaa", "bbbb", "cccc", "dddd"}) OnceWithHint(text, {10}, 2);
   EXPECT_EQ(tree_->hints().count(), 8u);
-  // Now the least recently used of all, whosever it is.
+  // Two have as many: of both the least recently used.
   OnceWithHint("aaaa", {10}, 3);
   EXPECT_EQ(tree_->hints().count(), 8u);
   EXPECT_EQ(tree_->hints().CountOf(1), 3u);
   EXPECT_EQ(tree_->hints().CountOf(2), 4u);
   tree_->Evict(1);
   EXPECT_FALSE(Holds("bbbb", 1));
+}
+
+TEST_F(PrefixHintsTest, TwoOwnersTogetherDoNotPushOutAThird) {
+  Make(16);
+  OnceWithHint("aaaa", {10}, 3);
+  for (int round = 0; round < 3; ++round) {
+    for (const char* text : {"aaaa", "bbbb", "cccc", "dddd", "eeee"}) {
+      OnceWithHint(text, {10}, 1);
+      OnceWithHint(text, {10}, 2);
+    }
+  }
+  EXPECT_EQ(tree_->hints().CountOf(3), 1u);
+  EXPECT_TRUE(Holds("aaaa", 3));
 }
 
 TEST_F(PrefixHintsTest, OfALongPromptTheBeginningIsKept) {
@@ -211,9 +224,13 @@ class Policy {
     const uint32_t all_max = static_cast<uint32_t>(pages_.size()) / 2;
     if (all_max == 0) return;
     const bool full = CountOf(hint.owner) == (all_max + 1) / 2;
+    uint32_t most = 0;
+    for (const Page& other : pages_)
+      if (other.hinted) most = std::max(most, CountOf(other.hint.owner));
     Page* oldest = nullptr;
     for (Page& other : pages_) {
       if (!other.hinted || (full && other.hint.owner != hint.owner)) continue;
+      if (!full && CountOf(other.hint.owner) < most) continue;
       if (oldest == nullptr || other.hint_used < oldest->hint_used) oldest = &other;
     }
     if (full || Count() == all_max) oldest->hinted = false;

@@ -152,7 +152,7 @@ void PrefixTree::Hint(PageId page, const PageHint& hint) {
   if (hints_.count_max() == 0) return;
   if (const auto other = hints_.InTheWay(hint.owner)) TakeHint(*other);
   hints_.Give(page, hint, now_);
-  if (checkpoints_ != nullptr) checkpoints_->SetHinted(page, true);
+  if (checkpoints_ != nullptr) checkpoints_->SetHint(page, hint.owner);
 }
 
 PrefixTree::Key PrefixTree::KeyOf(uint32_t page) const {
@@ -212,12 +212,12 @@ void PrefixTree::AddIdle(PageId page) {
 void PrefixTree::TakeHint(PageId page) {
   hints_.Take(page);
   if (IsIdle(page)) idle_.Change(page, idle_.KeyOf(page) & ~kBehind);
-  if (checkpoints_ != nullptr) checkpoints_->SetHinted(page, false);
+  if (checkpoints_ != nullptr) checkpoints_->SetHint(page, std::nullopt);
 }
 
 void PrefixTree::UseHint(PageId page, base::Duration time) {
   hints_.Use(page, time, now_);
-  if (checkpoints_ != nullptr) checkpoints_->SetHinted(page, true);  // it may be newer
+  if (checkpoints_ != nullptr) checkpoints_->SetHint(page, hints_.OwnerOf(page));  // it may be newer
 }
 
 uint64_t PrefixTree::FirstSlot(const Hash256& name) const {
