@@ -1,5 +1,6 @@
 // net/body_ledger.h
-// Internal to net. The memory of bodies that are being received, over all connections of a server:
+// Internal to net. The memory of bodies that are being received, over all connections of a server,
+// announced or come:
 // how much all of it may be, and how much one caller may have of it (base/share.h), so that no
 // caller's uploads, nor those of several, leave the others without. Read next:
 // net/http_connection.h.

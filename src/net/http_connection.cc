@@ -197,18 +197,21 @@ void HttpConnection::Enter(Phase phase, base::Duration time_max) {
 }
 
 void HttpConnection::ReceiveBody() {
-  if (phase_ != Phase::kBody) {
-    if (!Admit()) return;
-    if (parser_.expects_continue()) own_output_ = "HTTP/1.1 100 Continue\r\n\r\n";
-    Enter(Phase::kBody, parser_.body_time_max());
-  }
-  switch (CountBody(parser_.body_bytes())) {
+  const bool is_new = phase_ != Phase::kBody;
+  if (is_new && !Admit()) return;
+  // Who has a share is let in with all that is announced, and not cut off in the middle because
+  // another has begun since; of nobody, only what came counts, or announcing would cost nothing.
+  switch (CountBody(account_ == 0 ? parser_.body_bytes() : parser_.body_bytes_announced())) {
     case BodyLedger::Verdict::kAllTooMuch:
       return Refuse(503, "The server is receiving too much at once.");
     case BodyLedger::Verdict::kAccountTooMuch:
       return Refuse(429, "Too much is being sent at once with this key; let some of it end first.");
     case BodyLedger::Verdict::kFits:
       break;
+  }
+  if (is_new) {
+    if (parser_.expects_continue()) own_output_ = "HTTP/1.1 100 Continue\r\n\r\n";
+    Enter(Phase::kBody, parser_.body_time_max());
   }
   Flush();
 }

@@ -106,20 +106,37 @@ TEST(HttpAdmission, LimitsABodyAsTheHandlerSays) {
 TEST(HttpAdmission, LeavesRoomForBodiesOfOthers) {
   Doorman handler;
   auto server = StartTestServer({.limits = {.bodies_bytes_max = 100}}, handler);
-  const std::string framing = "Content-Length: 80\r\nExpect: 100-continue";
+  const auto framing = [](int bytes) {
+    return "Content-Length: " + std::to_string(bytes) + "\r\nExpect: 100-continue";
+  };
   TestSocket first(server->port());
-  ASSERT_TRUE(first.Send(PostHead("a", framing)));
-  first.ReadUntil("100 Continue\r\n\r\n");
+  ASSERT_TRUE(first.Send(PostHead("a", framing(40))));
+  EXPECT_EQ(first.ReadUntil("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
   TestSocket greedy(server->port());
-  ASSERT_TRUE(greedy.Send(PostHead("a", framing) + std::string(40, 'a')));
-  greedy.ReadUntil("100 Continue\r\n\r\n");
-  ASSERT_TRUE(first.Send(std::string(20, 'a')));
-  const std::string answer = first.ReadAll();
-  EXPECT_THAT(answer, StartsWith("HTTP/1.1 429 Too Many Requests\r\n"));
+  ASSERT_TRUE(greedy.Send(PostHead("a", framing(40))));
+  const std::string answer = greedy.ReadAll();
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 429 Too Many Requests\r\n")) << "before its body";
   EXPECT_THAT(answer, HasSubstr("Retry-After: "));
   TestSocket other(server->port());
-  ASSERT_TRUE(other.Send(PostHead("bb", framing) + std::string(25, 'b')));
+  ASSERT_TRUE(other.Send(PostHead("bb", framing(25))));
   EXPECT_EQ(other.ReadUntil("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  // Less is left now than the first has, which was let in.
+  ASSERT_TRUE(first.Send(std::string(20, 'a')));
+  ASSERT_TRUE(other.Send(std::string(25, 'b')));
+  EXPECT_THAT(other.ReadResponse(), HasSubstr("got 25"));
+  ASSERT_TRUE(first.Send(std::string(20, 'a')));
+  EXPECT_THAT(first.ReadResponse(), HasSubstr("got 40"));
+}
+
+// Without Content-Length nobody knows what is to come, so each read is asked for.
+TEST(HttpAdmission, LeavesRoomForBodiesOfOthersInChunks) {
+  Doorman handler;
+  auto server = StartTestServer({.limits = {.bodies_bytes_max = 100}}, handler);
+  TestSocket client(server->port());
+  ASSERT_TRUE(client.Send(PostHead("a", "Transfer-Encoding: chunked\r\nExpect: 100-continue")));
+  EXPECT_EQ(client.ReadUntil("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  ASSERT_TRUE(client.Send("3c\r\n" + std::string(60, 'a') + "\r\n"));
+  EXPECT_THAT(client.ReadAll(), StartsWith("HTTP/1.1 429"));
 }
 
 // Connections that say nothing, or drip a header, never keep out who has something to say.

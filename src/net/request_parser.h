@@ -40,6 +40,8 @@ class RequestParser {
   size_t buffered_bytes() const { return buffer_.size(); }
   // Of the body, so far.
   size_t body_bytes() const { return request_.body.size(); }
+  // Likewise, and what Content-Length says is still to come.
+  uint64_t body_bytes_announced() const { return request_.body.size() + body_bytes_left_; }
 
   // Valid in kRefused.
   const HttpRefusal& refusal() const { return refusal_; }
