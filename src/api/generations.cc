@@ -174,7 +174,8 @@ Result<bool> Generations::IsNew(const ReadJob& job, AnswerSink& sink) {
   ASSIGN_OR_RETURN(IdempotencyStore::Claim claim,
                    idempotency_.Ask({.caller = caller,
                                      .id = IdempotencyId(caller, job.origin.idempotency_key),
-                                     .question = HashOfQuestion(job.dialect->route(), job.body)}));
+                                     .question = HashOfQuestion(job.dialect->route(), job.body),
+                                     .number = static_cast<uint64_t>(job.origin.id)}));
   if (claim.answer) {
     sink.AnswerNow(*std::move(claim.answer));
     return false;

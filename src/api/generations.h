@@ -99,7 +99,7 @@ class Generations {
   // Ends a request that is running, as when its client leaves; an unknown id is no error.
   void Cancel(engine::RequestId id) { live_.ClientLeft(id); }
   // The copy of an answer that its caller has deleted; an unknown id (IdempotencyId) is no error.
-  void ForgetAnswer(const base::Hash256& idempotency_id) { idempotency_.Forget(idempotency_id); }
+  void ForgetAnswer(const IdempotentCopy& copy) { idempotency_.Forget(copy); }
 
   // Refuses what waits, cancels what runs, and returns when the generator has confirmed all of it.
   // The generator must still be alive; call after the HTTP server's Shutdown. Idempotent.

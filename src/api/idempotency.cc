@@ -123,7 +123,7 @@ Result<IdempotencyStore::Claim> IdempotencyStore::Ask(const IdempotentRequest& r
     return claim;
   }
   RETURN_IF_ERROR(MakeRoom(request.caller));
-  entries_.emplace(request.id, Entry{.caller = request.caller, .question = request.question});
+  entries_.emplace(request.id, Entry{.caller = request.caller, .question = request.question, .number = request.number});
   ++shares_[request.caller].keys;
   claim.copy = std::make_unique<AnswerCopy>(*this, request);
   return claim;
@@ -183,11 +183,11 @@ void IdempotencyStore::Keep(AnswerCopy& copy, std::string_view content_type) {
   entry.caller_age = of_caller.insert(of_caller.end(), copy.request_.id);
 }
 
-void IdempotencyStore::Forget(const Hash256& id) {
+void IdempotencyStore::Forget(const IdempotentCopy& copy) {
   const base::MutexLock lock(mutex_);
-  const auto found = entries_.find(id);
-  if (found == entries_.end()) return;
-  if (found->second.kept) return Drop(id);
+  const auto found = entries_.find(copy.id);
+  if (found == entries_.end() || found->second.number != copy.number) return;
+  if (found->second.kept) return Drop(copy.id);
   found->second.forgotten = true;
 }
 

@@ -50,6 +50,14 @@ struct IdempotentRequest {
   base::Hash256 caller;    // engine::Request's isolation
   base::Hash256 id;        // IdempotencyId
   base::Hash256 question;  // HashOfQuestion
+  uint64_t number = 0;     // the request's own, no other's
+};
+
+// The copy of one answer: the key under which it may be, and the number of the request that it
+// answered. Later another may be under the same key.
+struct IdempotentCopy {
+  base::Hash256 id;
+  uint64_t number = 0;
 };
 
 class IdempotencyStore;
@@ -100,9 +108,9 @@ class IdempotencyStore {
   // kOverloaded: as many requests with keys are running as may be, of this caller or of all.
   base::Result<Claim> Ask(const IdempotentRequest& request);
 
-  // The answer is given to nobody any more; one that is still being written will not be kept. An
-  // unknown id is no error.
-  void Forget(const base::Hash256& id);
+  // The answer is given to nobody any more; one that is still being written will not be kept. One
+  // that is not there any more, whatever its key stands for by now, is no error.
+  void Forget(const IdempotentCopy& copy);
 
   size_t keys() const;
   uint64_t bytes() const;
@@ -113,6 +121,7 @@ class IdempotencyStore {
   struct Entry {
     base::Hash256 caller;
     base::Hash256 question;
+    uint64_t number = 0;
     bool kept = false;
     bool forgotten = false;          // before it was kept
     Ages::iterator age = {};         // in by_age_, once it is kept

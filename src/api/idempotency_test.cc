@@ -20,8 +20,8 @@ base::Hash256 Id(uint8_t number) {
 }
 
 // A caller asks the question under the id.
-IdempotentRequest Asked(uint8_t id, uint8_t question = 0, uint8_t caller = 0) {
-  return {.caller = Id(caller), .id = Id(id), .question = Id(question)};
+IdempotentRequest Asked(uint8_t id, uint8_t question = 0, uint8_t caller = 0, uint64_t number = 0) {
+  return {.caller = Id(caller), .id = Id(id), .question = Id(question), .number = number};
 }
 
 // Keeps `body` under the id.
@@ -167,8 +167,8 @@ TEST(IdempotencyStore, ForgetsWhatItIsTold) {
   KeepAnswer(store, 1, "one", /*caller=*/1);
   KeepAnswer(store, 2, "two", /*caller=*/1);
   KeepAnswer(store, 3, "three", /*caller=*/2);
-  store.Forget(Id(2));
-  store.Forget(Id(9));
+  store.Forget({Id(2)});
+  store.Forget({Id(9)});
   EXPECT_FALSE(IsKept(store, 2));
   EXPECT_TRUE(IsKept(store, 1));
   EXPECT_EQ(store.bytes(), 8u);
@@ -178,9 +178,28 @@ TEST(IdempotencyStore, ForgetsWhatItIsTold) {
   EXPECT_FALSE(IsKept(store, 1));
   EXPECT_TRUE(IsKept(store, 3));
   EXPECT_TRUE(IsKept(store, 4));
-  for (const uint8_t id : {3, 4, 5}) store.Forget(Id(id));
+  for (const uint8_t id : {3, 4, 5}) store.Forget({Id(id)});
   EXPECT_EQ(store.keys(), 0u);
   EXPECT_EQ(store.bytes(), 0u);
+}
+
+TEST(IdempotencyStore, ForgetsOneAnswerAndNotTheNextUnderTheSameKey) {
+  base::ManualClock clock;
+  IdempotencyStore store({.age_max = base::Seconds(60)}, clock);
+  const auto keep = [&](uint64_t number) {
+    auto claim = store.Ask(Asked(1, 0, 0, number));
+    ASSERT_TRUE(claim.ok() && claim->copy != nullptr);
+    claim->copy->Append("x");
+    store.Forget({Id(1), number + 7});  // another's, while it is written
+    claim->copy->Keep("application/json");
+  };
+  keep(1);
+  clock.Advance(base::Seconds(61));
+  keep(2);
+  store.Forget({Id(1), 1});
+  EXPECT_TRUE(IsKept(store, 1));
+  store.Forget({Id(1), 2});
+  EXPECT_FALSE(IsKept(store, 1));
 }
 
 TEST(IdempotencyStore, DoesNotKeepWhatWasForgottenWhileItWasWritten) {
@@ -189,7 +208,7 @@ TEST(IdempotencyStore, DoesNotKeepWhatWasForgottenWhileItWasWritten) {
   auto claim = store.Ask(Asked(1));
   ASSERT_TRUE(claim.ok() && claim->copy != nullptr);
   claim->copy->Append("deleted");
-  store.Forget(Id(1));
+  store.Forget({Id(1)});
   EXPECT_EQ(store.Ask(Asked(1)).status().reason(), "idempotency_key_in_use");
   claim->copy->Keep("application/json");
   EXPECT_EQ(store.keys(), 0u);

@@ -96,7 +96,7 @@ HttpResponse CancelResponse(ResponsesStore& store, const base::Hash256& caller,
     cancelled->json = kept->cancelled_json;
     cancelled->input = kept->input;
     cancelled->background = true;
-    cancelled->idempotency_id = kept->idempotency_id;
+    cancelled->idempotent_copy = kept->idempotent_copy;
     store.Replace(caller, std::move(cancelled));
     cancel(kept->request);
   }

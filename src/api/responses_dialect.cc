@@ -53,8 +53,10 @@ Result<ReadBody> ResponsesDialect::Read(std::string_view body, const BodyOrigin&
   plan->background = request.background;
   plan->encrypted_reasoning = request.encrypted_reasoning;
   plan->request = origin.id;
-  if (!origin.idempotency_key.empty())
-    plan->idempotency_id = IdempotencyId(origin.isolation, origin.idempotency_key);
+  if (!origin.idempotency_key.empty()) {
+    plan->idempotent_copy = {.id = IdempotencyId(origin.isolation, origin.idempotency_key),
+                             .number = static_cast<uint64_t>(origin.id)};
+  }
   read.writer = [this, plan = std::move(plan)](AnswerHead head, std::vector<ReadPrompt>) {
     return std::make_unique<ResponsesWriter>(std::move(head), std::move(*plan), tokenizer_, store_);
   };

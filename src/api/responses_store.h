@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "api/idempotency.h"
 #include "api/responses_item.h"
 #include "base/hash.h"
 #include "base/mutex.h"
@@ -36,7 +37,7 @@ struct KeptResponse {
   ItemList output;
   bool background = false;
   // Of its request's Idempotency-Key, under which there is a copy (api/idempotency.h).
-  std::optional<base::Hash256> idempotency_id = std::nullopt;
+  std::optional<IdempotentCopy> idempotent_copy = std::nullopt;
   // In the background, and there is no answer yet: what the request is to the generator, and what
   // the object becomes when it is cancelled.
   bool running = false;

@@ -43,7 +43,7 @@ std::string ResponsesWriter::Accepted() {
   kept->cancelled_json = ResponseJson("cancelled", nullptr, nullptr);
   kept->input = plan_.input;
   kept->background = true;
-  kept->idempotency_id = plan_.idempotency_id;
+  kept->idempotent_copy = plan_.idempotent_copy;
   kept->running = true;
   kept->request = plan_.request;
   std::string json = kept->json;
@@ -311,7 +311,7 @@ void ResponsesWriter::Keep(std::string json) {
   for (const ResponsesItem& item : items_)
     kept->output.push_back(std::make_shared<ResponsesItem>(item));
   kept->background = plan_.background;
-  kept->idempotency_id = plan_.idempotency_id;
+  kept->idempotent_copy = plan_.idempotent_copy;
   if (plan_.background) {
     store_.Replace(plan_.caller, std::move(kept));
   } else {

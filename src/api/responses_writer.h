@@ -31,7 +31,7 @@ struct ResponsesPlan {
   bool background = false;  // ReadBody::detached; the answer is only for the store
   bool encrypted_reasoning = false;
   engine::RequestId request{};
-  std::optional<base::Hash256> idempotency_id = std::nullopt;  // KeptResponse
+  std::optional<IdempotentCopy> idempotent_copy = std::nullopt;  // KeptResponse
 };
 
 class ResponsesWriter final : public AnswerWriter {

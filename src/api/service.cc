@@ -239,7 +239,7 @@ void Service::AddResponsesRoutes(std::vector<Route>& routes) {
   });
   const auto end = [this](const KeptResponse& removed) {
     if (removed.running) generations_.Cancel(removed.request);
-    if (removed.idempotency_id) generations_.ForgetAnswer(*removed.idempotency_id);
+    if (removed.idempotent_copy) generations_.ForgetAnswer(*removed.idempotent_copy);
   };
   add(HttpMethod::kDelete, "/v1/responses/{}", [this, end](const Call& call) {
     return DeleteResponse(responses_store_, call.isolation, call.names.front(), end);
