@@ -6,10 +6,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 
 #include "api/json_writer.h"
+#include "api/page.h"
 
 namespace plumb::api {
+
+using base::InvalidArgument;
 
 namespace {
 
@@ -68,21 +72,58 @@ void WriteModel(JsonWriter& json, const ModelCard& model, std::string_view name,
   json.Key("created_at").String(Rfc3339(model.created)).EndObject();
 }
 
+struct NamePage {
+  std::span<const std::string> names;
+  bool has_more;  // in the direction that was asked for
+};
+
+// Where the name stands that the query's `field` gives; `absent` where it gives none.
+base::Result<size_t> PlaceOf(std::span<const std::string> names, std::string_view query,
+                             const std::string& field, size_t absent) {
+  const auto name = net::QueryParam(query, field);
+  if (!name) return absent;
+  const auto found = std::ranges::find(names, *name);
+  if (found == names.end()) return InvalidArgument(field, field + " is no model that is listed");
+  return static_cast<size_t>(found - names.begin());
+}
+
+base::Result<NamePage> PageOf(std::span<const std::string> names, std::string_view query) {
+  ASSIGN_OR_RETURN(const Page page, ReadPage(query, {.limit_max = 1000, .limit_default = 20}));
+  ASSIGN_OR_RETURN(const size_t after, PlaceOf(names, query, "after_id", names.size()));
+  ASSIGN_OR_RETURN(const size_t before, PlaceOf(names, query, "before_id", names.size()));
+  if (before < names.size()) {
+    if (after < names.size())
+      return InvalidArgument("before_id", "after_id and before_id cannot both be given");
+    const size_t count = std::min(page.limit, before);
+    return NamePage{names.subspan(before - count, count), before > count};
+  }
+  if (after < names.size()) names = names.subspan(after + 1);
+  const size_t count = std::min(page.limit, names.size());
+  return NamePage{names.first(count), names.size() > count};
+}
+
 }  // namespace
 
 ModelForm FormFor(const net::HttpHeaders& headers) {
   return headers.Get("anthropic-version") ? ModelForm::kAnthropic : ModelForm::kOpenAi;
 }
 
-std::string ModelListJson(const ModelCard& model, ModelForm form) {
+base::Result<std::string> ModelListJson(const ModelCard& model, ModelForm form,
+                                        std::string_view query) {
+  NamePage page{.names = model.names, .has_more = false};
+  if (form == ModelForm::kAnthropic) {
+    ASSIGN_OR_RETURN(page, PageOf(model.names, query));
+  }
   std::string out;
   JsonWriter json(out);
   json.BeginObject();
   if (form == ModelForm::kOpenAi) json.Key("object").String("list");
   json.Key("data").BeginArray();
-  for (const std::string& name : model.names) WriteModel(json, model, name, form);
-  json.EndArray().Key("has_more").Bool(false).Key("first_id").String(model.names.front());
-  json.Key("last_id").String(model.names.back()).EndObject();
+  for (const std::string& name : page.names) WriteModel(json, model, name, form);
+  const bool none = page.names.empty();
+  json.EndArray().Key("has_more").Bool(page.has_more);
+  json.Key("first_id").StringOrNull(none ? "" : page.names.front());
+  json.Key("last_id").StringOrNull(none ? "" : page.names.back()).EndObject();
   return out;
 }
 

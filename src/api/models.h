@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "net/http.h"
 #include "text/chat_format.h"
 
@@ -28,7 +29,11 @@ enum class ModelForm : uint8_t { kOpenAi, kAnthropic };
 // By the header anthropic-version, which all of Anthropic's clients send.
 ModelForm FormFor(const net::HttpHeaders& headers);
 
-std::string ModelListJson(const ModelCard& model, ModelForm form);
+// All of them; in Anthropic's form the page that the query asks for by `limit` and `after_id` or
+// `before_id`. kInvalidArgument: limit, not from 1 to 1000; after_id, before_id: no name of the
+// model, or both are given.
+base::Result<std::string> ModelListJson(const ModelCard& model, ModelForm form,
+                                        std::string_view query);
 // Nothing when the model has no such name.
 std::optional<std::string> ModelJson(const ModelCard& model, std::string_view name, ModelForm form);
 

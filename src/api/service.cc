@@ -72,6 +72,12 @@ base::Result<uint32_t> FindCaller(const tenancy::ApiKeys& keys, const net::HttpH
   return found->value_or(0);
 }
 
+HttpResponse ModelError(const Status& status, const std::string& request_id, ModelForm form) {
+  ApiError error = ErrorFromStatus(status);
+  error.request_id = request_id;
+  return form == ModelForm::kAnthropic ? MessagesErrorResponse(error) : ErrorResponse(error);
+}
+
 // What the endpoint must know of the model, from where it is already said.
 GenerationOptions CompleteOptions(const ServiceConfig& config, const ServiceParts& parts) {
   GenerationOptions options = config.generations;
@@ -181,7 +187,10 @@ std::vector<Route> Service::MakeRoutes() {
   routes.push_back(AnswerRoute(message_counts_, Computes::kCounts));
   AddDataRoutes(routes);
   const auto list_models = [this](Call call) {
-    Answer(call, JsonResponse(ModelListJson(model_, FormFor(call.request.headers))));
+    const ModelForm form = FormFor(call.request.headers);
+    auto json = ModelListJson(model_, form, call.request.query);
+    if (json.ok()) return Answer(call, JsonResponse(*std::move(json)));
+    Answer(call, ModelError(json.status(), call.request_id, form));
   };
   routes.push_back({HttpMethod::kGet, "/v1/models", list_models});
   routes.push_back(
@@ -432,10 +441,7 @@ void Service::ServeModel(Call call) {
   const Status missing = base::NotFound("no model of this name is served here")
                              .WithField("model")
                              .WithReason("model_not_found");
-  ApiError error = ErrorFromStatus(missing);
-  error.request_id = call.request_id;
-  const bool anthropic = form == ModelForm::kAnthropic;
-  Answer(call, anthropic ? MessagesErrorResponse(error) : ErrorResponse(error));
+  Answer(call, ModelError(missing, call.request_id, form));
 }
 
 Status Service::Ready() const { return draining_.load() ? Draining() : parts_.ready(); }
