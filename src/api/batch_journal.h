@@ -37,7 +37,7 @@ class BatchJournal {
 
   bool Has(uint32_t line) const { return places_[line].bytes > 0; }
   uint32_t count(ResultKind kind) const { return counts_[static_cast<size_t>(kind)]; }
-  uint64_t bytes() const { return size_; }  // on the disk
+  uint64_t bytes() const { return size_; }            // on the disk
   static uint64_t BytesOf(const LineResult& result);  // that Append adds for it
   uint32_t done() const { return counts_[0] + counts_[1]; }
 

@@ -223,9 +223,7 @@ LineResult BatchRun::Refused(uint32_t line) const {
           .text = RefusedJson(batch_, line, std::get<BatchLine>(read).custom_id, full_)};
 }
 
-bool BatchRun::HasResults() const {
-  return !results_.empty() && parts_.clock.Now() >= work_from_;
-}
+bool BatchRun::HasResults() const { return !results_.empty() && parts_.clock.Now() >= work_from_; }
 
 bool BatchRun::HasLine() const {
   if (batch_.status != BatchStatus::kInProgress || journal_ == nullptr || stopped_) return false;

@@ -1,10 +1,9 @@
 // api/batch_run.h
 // One batch on its way: its lines are checked, sent a few at a time, journaled as their answers
-// come, and written into the output files at the end. What is journaled counts as its caller's files
-// do: a line whose answer has no room, and every line after it, is an error, and a batch for which
-// there is not even room to say that of all its lines fails before its first. Every step is on the disk before it is told,
-// and may be taken again after a crash. Nothing here waits: Work does a piece, and a disk that is
-// full or gone is tried again later. Read next: api/batch_runner.h, which has several of these.
+// come, and written into the output files at the end. Every step is on the disk before it is told,
+// and may be taken again after a crash; a disk that is full or gone is tried again later. What is
+// journaled counts as its caller's files: a line whose answer has no room, and each after it, is an
+// error; room to say that of all is taken before the first. Read next: api/batch_runner.h.
 #pragma once
 
 #include <cstdint>

@@ -108,8 +108,8 @@ Status BatchStore::Forget(const Batch& batch) {
   return base::OkStatus();
 }
 
-// One goes for the one that comes: of the caller's own, or when all together are too many, of whoever
-// has most. Those that run go never.
+// One goes for the one that comes: of the caller's own, or when all together are too many, of
+// whoever has most. Those that run go never.
 Status BatchStore::MakeRoom(const base::Hash256& caller) {
   const auto shelf = shelves_.find(caller);
   const size_t kept = shelf == shelves_.end() ? 0 : shelf->second.size();

@@ -1,8 +1,8 @@
 // api/batch_store.h
 // The records of batches in a folder of their own, <id>.json each, replaced in one step whenever
 // one gets on; beside it, while it runs, its journal (api/batch_journal.h). Each caller sees its
-// own batches and nobody else's. Full: a caller's oldest batch that has ended is forgotten first; of
-// a caller that has none yet takes the place of the oldest of whoever has most.
+// own batches and nobody else's. Full: a caller's oldest batch that has ended is forgotten first,
+// or, for one that has none, that of whoever has most.
 #pragma once
 
 #include <cstdint>

@@ -128,10 +128,10 @@ class FileStore {
   std::map<base::Hash256, Shelf> shelves_;     // none is empty
   std::map<std::string, uint64_t> sequences_;  // by id
   uint64_t next_sequence_ = 1;
-  uint64_t bytes_ = 0;                         // of files
-  std::map<base::Hash256, uint64_t> held_;     // none is 0
-  uint64_t held_bytes_ = 0;                    // of all
-  int64_t first_expiry_ = INT64_MAX;  // no file is to be removed before
+  uint64_t bytes_ = 0;                      // of files
+  std::map<base::Hash256, uint64_t> held_;  // none is 0
+  uint64_t held_bytes_ = 0;                 // of all
+  int64_t first_expiry_ = INT64_MAX;        // no file is to be removed before
 };
 
 }  // namespace plumb::api

@@ -123,7 +123,9 @@ Result<IdempotencyStore::Claim> IdempotencyStore::Ask(const IdempotentRequest& r
     return claim;
   }
   RETURN_IF_ERROR(MakeRoom(request.caller));
-  entries_.emplace(request.id, Entry{.caller = request.caller, .question = request.question, .number = request.number});
+  entries_.emplace(
+      request.id,
+      Entry{.caller = request.caller, .question = request.question, .number = request.number});
   ++shares_[request.caller].keys;
   claim.copy = std::make_unique<AnswerCopy>(*this, request);
   return claim;

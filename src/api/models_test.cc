@@ -49,14 +49,14 @@ TEST(ModelListJson, GivesThePageThatIsAskedFor) {
 
 TEST(ModelListJson, RefusesWhatIsNoPage) {
   const ModelCard card{.names = {"a", "b"}};
-  for (const auto& [query, field] : std::vector<std::pair<std::string, std::string>>{
-           {"limit=0", "limit"},
-           {"limit=1001", "limit"},
-           {"limit=x", "limit"},
-           {"after_id=c", "after_id"},
-           {"after_id=", "after_id"},
-           {"before_id=c", "before_id"},
-           {"after_id=a&before_id=b", "before_id"}}) {
+  for (const auto& [query, field] :
+       std::vector<std::pair<std::string, std::string>>{{"limit=0", "limit"},
+                                                        {"limit=1001", "limit"},
+                                                        {"limit=x", "limit"},
+                                                        {"after_id=c", "after_id"},
+                                                        {"after_id=", "after_id"},
+                                                        {"before_id=c", "before_id"},
+                                                        {"after_id=a&before_id=b", "before_id"}}) {
     const auto list = ModelListJson(card, ModelForm::kAnthropic, query);
     ASSERT_FALSE(list.ok()) << query;
     EXPECT_EQ(list.status().field(), field) << query;

@@ -2,9 +2,8 @@
 // What some models need beside its pages to go on from a page boundary: opaque bytes, hung on the
 // stored page that ends there, so named by all that they depend on. A bounded number of equal slots
 // in one allocation made at start. A page may lose its checkpoint and stay; one that goes takes it
-// along (prefix_tree.h). One whose page has a hint goes after others, as long as half of the slots
-// at most are such; of those, one of the owner that has most. See docs/prefix_cache.md. Thread:
-// engine thread only.
+// along (prefix_tree.h). Those of pages with a hint go after others, as long as they are half at
+// most; then of the owner that has most. See docs/prefix_cache.md. Thread: engine thread only.
 #pragma once
 
 #include <cstddef>

@@ -29,7 +29,8 @@ std::optional<PageId> PageHints::InTheWay(uint64_t owner) const {
   const List* most = nullptr;
   for (const auto& [other, list] : accounts_) {
     if (most != nullptr && list.count < most->count) continue;
-    if (most == nullptr || list.count > most->count || hints_[list.oldest].use < hints_[most->oldest].use)
+    if (most == nullptr || list.count > most->count ||
+        hints_[list.oldest].use < hints_[most->oldest].use)
       most = &list;
   }
   return PageId{most->oldest};

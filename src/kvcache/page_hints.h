@@ -1,10 +1,9 @@
 // kvcache/page_hints.h
 // Which stored pages somebody wants kept, whose wish that is, and until when (what that does:
 // kvcache/prefix_tree.h). Half of all pages at most have a hint, and half of these those of one
-// owner. Where there is no room for one more, the owner's own that was used least recently goes
-// first if the owner has its share, else that of whoever has most (of several, of whoever's was used
-// least recently), so that who has few keeps them, however many others take what they can. Sized at
-// the start; no call but CheckInvariants allocates. Thread: one at a time.
+// owner. One more takes the place of the least recently used: of the owner's own if it has its
+// share, else of the owner that has most, so that who has few keeps them. Sized at the start; no
+// call but CheckInvariants allocates. Thread: one at a time.
 #pragma once
 
 #include <cstdint>

@@ -217,7 +217,8 @@ void PrefixTree::TakeHint(PageId page) {
 
 void PrefixTree::UseHint(PageId page, base::Duration time) {
   hints_.Use(page, time, now_);
-  if (checkpoints_ != nullptr) checkpoints_->SetHint(page, hints_.OwnerOf(page));  // it may be newer
+  if (checkpoints_ != nullptr)
+    checkpoints_->SetHint(page, hints_.OwnerOf(page));  // it may be newer
 }
 
 uint64_t PrefixTree::FirstSlot(const Hash256& name) const {

@@ -148,7 +148,8 @@ class FakeGenerator final : public engine::Generator {
   static bool CanMove(const Live& live) {
     if (live.cancelled) return true;
     return std::any_of(live.samples.begin(), live.samples.end(), [](const Sample& sample) {
-      const bool more = sample.scripted < sample.answer.tokens.size() || !sample.answer.failure.ok();
+      const bool more =
+          sample.scripted < sample.answer.tokens.size() || !sample.answer.failure.ok();
       return !sample.finished && more;
     });
   }
